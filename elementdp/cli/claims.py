@@ -1,0 +1,26 @@
+"""``elementdp claims``: the ledger on the terminal."""
+
+import json
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from elementdp.claims import Effort, ledger
+
+
+@click.command("claims")
+@click.argument("ids", nargs=-1, metavar="[ID]...")
+@click.option("--effort", type=click.Choice(list(Effort)), default=Effort.SMOKE, show_default=True)
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the simulated checks.")
+@click.option("--json", "as_json", is_flag=True, help="A JSON list instead of a table.")
+def command(ids: tuple[str, ...], effort: str, seed: int, as_json: bool) -> None:
+    """Run the check of every statement of the paper (or of the IDs given) and print the verdicts."""
+    entries = ledger(effort, seed, ids)
+    if as_json:
+        click.echo(json.dumps([entry.as_json() for entry in entries], indent=2, ensure_ascii=False))
+        return
+    table = Table("id", "where", "verdict", "evidence", show_lines=True)
+    for entry in entries:
+        table.add_row(entry.id, entry.where, str(entry.verdict), "\n".join(entry.evidence))
+    Console().print(table)

@@ -1,0 +1,93 @@
+"""A privacy guarantee as a value: how much, for which unit, under which relation, with which sampler."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from elementdp.errors import ArgumentError, nonnegative, probability
+
+
+class Unit(StrEnum):
+    """What one protected change is allowed to touch."""
+
+    ELEMENT = "element"  # all the data one user has in one cluster (eqn:def-user-dist)
+    USER = "user"  # all the data of one user
+
+    @property
+    def words(self) -> str:
+        """The unit as a reader would say it."""
+        return {Unit.ELEMENT: "one element of one user", Unit.USER: "one user"}[self]
+
+
+class Relation(StrEnum):
+    """How two neighbouring samples differ in that unit."""
+
+    REPLACE = "replace"  # the unit's data are exchanged for any other (the paper's relation; n is public)
+    ADD_REMOVE = "add-remove"  # the unit's data are present in one sample and absent from the other
+
+    @property
+    def words(self) -> str:
+        """The relation as a reader would say it."""
+        return {Relation.REPLACE: "data replaced by any other", Relation.ADD_REMOVE: "data added or removed"}[self]
+
+
+class Sampler(StrEnum):
+    """Which part of the sample one step of a mechanism sees."""
+
+    NONE = "none"  # every user, every step
+    POISSON_USERS = "poisson-users"  # each user with probability q, all elements together (eqn:subsampled-sum)
+    FIXED_USERS = "fixed-users"  # exactly qn users, uniformly, all elements together
+    POISSON_PAIRS = "poisson-pairs"  # each (user, element) pair with probability q: the repair
+
+    @property
+    def words(self) -> str:
+        """The sampler as a reader would say it."""
+        return {
+            Sampler.NONE: "no sampling",
+            Sampler.POISSON_USERS: "Poisson sampling of users",
+            Sampler.FIXED_USERS: "fixed-size sampling of users",
+            Sampler.POISSON_PAIRS: "Poisson sampling of (user, element) pairs",
+        }[self]
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """(ε, δ)-differential privacy (definition:dp) for a stated unit, relation and sampler."""
+
+    epsilon: float
+    delta: float
+    unit: Unit
+    relation: Relation = Relation.REPLACE
+    sampler: Sampler = Sampler.NONE
+
+    def __post_init__(self) -> None:
+        if not self.epsilon >= 0:  # infinity is a legal, useless guarantee
+            raise ArgumentError("epsilon", self.epsilon, ">= 0")
+        probability("delta", self.delta)
+
+    def __str__(self) -> str:
+        return (
+            f"({self.epsilon:.4g}, {self.delta:.3g})-DP for {self.unit.words} "
+            f"({self.relation.words}; {self.sampler.words})"
+        )
+
+
+@dataclass(frozen=True)
+class RenyiGuarantee:
+    """(ε, α)-Rényi differential privacy (definition:renyi-dp) for a stated unit, relation and sampler."""
+
+    epsilon: float
+    order: float
+    unit: Unit
+    relation: Relation = Relation.REPLACE
+    sampler: Sampler = Sampler.NONE
+
+    def __post_init__(self) -> None:
+        nonnegative("epsilon", self.epsilon)
+        if not self.order >= 1:
+            raise ArgumentError("order", self.order, ">= 1")
+
+    def __str__(self) -> str:
+        return (
+            f"({self.epsilon:.4g}, {self.order:.4g})-Rényi DP for {self.unit.words} "
+            f"({self.relation.words}; {self.sampler.words})"
+        )
