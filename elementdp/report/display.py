@@ -7,7 +7,7 @@ def publish(data: Mapping[str, object], metadata: Mapping[str, object] | None = 
     """Put a bundle of representations, by mime type, into the outputs of the running cell."""
     from IPython.display import publish_display_data
 
-    publish_display_data(dict(data), dict(metadata or {}))  # type: ignore[no-untyped-call]
+    publish_display_data(dict(data), dict(metadata or {}))
 
 
 def display_html(markup: str, plain: str) -> None:

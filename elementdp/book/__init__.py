@@ -1,0 +1,1 @@
+"""Running the book: text notebooks go through papermill, and what comes out through Jupyter Book."""

@@ -1,0 +1,32 @@
+"""The book's Sphinx extension: buttons that point at files which exist.
+
+Pages are staged as executed ``.ipynb`` files, which the repository does not hold: it holds text notebooks.
+"""
+
+import re
+from typing import Any
+
+from sphinx.application import Sphinx
+
+
+def point_buttons(app: Sphinx, pagename: str, _template: str, context: dict[str, Any], _doctree: object) -> None:
+    """Send edit and Binder to the text notebook, Colab to the published notebook, and offer both downloads."""
+    buttons: list[dict[str, Any]] = context.get("header_buttons", [])
+    for group in buttons:
+        for button in group.get("buttons", []):
+            url = button.get("url", "")
+            if button.get("text") == "Colab":
+                button["url"] = re.sub(r"/blob/[^/]+/", "/blob/gh-pages/notebooks/", url)
+            elif url.startswith("http") and url.endswith(".ipynb"):
+                button["url"] = url.removesuffix(".ipynb") + ".md"
+        if group.get("label") == "download-buttons":
+            source = next(button for button in group["buttons"] if button["label"] == "download-source-button")
+            text = dict(source, url=source["url"].removesuffix(".ipynb") + ".md", text=".md")
+            text["label"] = "download-text-button"
+            group["buttons"].insert(1, text)
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Connect after the theme has made its buttons."""
+    app.connect("html-page-context", point_buttons, priority=900)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
