@@ -1,0 +1,74 @@
+"""How far apart users and samples are: eqn:def-user-dist and eqn:element-distance."""
+
+from collections import Counter
+from collections.abc import Hashable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+from scipy.sparse import csr_array
+
+from elementdp.elements.clusters import Clusters
+from elementdp.elements.partition import Partition, UserData
+from elementdp.errors import ArgumentError
+
+Parts = dict[Hashable, Counter[Hashable]]
+
+
+def user_distance(x: UserData, x_prime: UserData, partition: Partition) -> int:
+    """d_user(x, x') (eqn:def-user-dist): the number of elements in which the two multisets differ."""
+    return _differing(partition.split(x), partition.split(x_prime))
+
+
+def sample_distance(sample: Sequence[UserData], sample_prime: Sequence[UserData], partition: Partition) -> int:
+    """d_element(S, S') (eqn:element-distance): the least total user distance over all matchings of the users.
+
+    Exact: an assignment problem. Users present in both samples are matched to each other first, which the triangle
+    inequality makes optimal, so a large sample with few differing users costs little.
+    """
+    if len(sample) != len(sample_prime):
+        raise ArgumentError("sample_prime", f"{len(sample_prime)} users", f"of the size of sample, {len(sample)} users")
+    left, right = _unmatched([partition.split(x) for x in sample], [partition.split(x) for x in sample_prime])
+    cost = np.array([[_differing(x, y) for y in right] for x in left], dtype=np.int64).reshape(len(left), len(right))
+    rows, columns = linear_sum_assignment(cost)
+    return int(cost[rows, columns].sum())
+
+
+def are_neighbours(sample: Sequence[UserData], sample_prime: Sequence[UserData], partition: Partition) -> bool:
+    """Whether the samples are element-neighbours: the same but for at most one element of at most one user."""
+    return sample_distance(sample, sample_prime, partition) <= 1
+
+
+def user_distances(x: csr_array, x_prime: csr_array, clusters: Clusters) -> NDArray[np.int64]:
+    """d_user row by row for two users × items count matrices; never dense."""
+    if x.shape != x_prime.shape or x.shape[1] != clusters.labels.size:
+        raise ArgumentError(
+            "x_prime", x_prime.shape, f"of shape {x.shape}, one column for each of the clusters' labels"
+        )
+    difference = csr_array(x - x_prime)
+    difference.eliminate_zeros()
+    users = np.repeat(np.arange(x.shape[0]), np.diff(difference.indptr))
+    pairs = np.unique(users * np.int64(clusters.count) + clusters.labels[difference.indices])
+    return np.bincount(pairs // clusters.count, minlength=x.shape[0])
+
+
+def _differing(x: Parts, y: Parts) -> int:
+    return sum(x.get(element) != y.get(element) for element in x.keys() | y.keys())
+
+
+def _unmatched(sample: list[Parts], sample_prime: list[Parts]) -> tuple[list[Parts], list[Parts]]:
+    """The users of each sample left over once equal users are matched."""
+    waiting: dict[Hashable, list[Parts]] = {}
+    for parts in sample_prime:
+        waiting.setdefault(_fingerprint(parts), []).append(parts)
+    left = []
+    for parts in sample:
+        if twins := waiting.get(_fingerprint(parts)):
+            twins.pop()
+        else:
+            left.append(parts)
+    return left, [parts for twins in waiting.values() for parts in twins]
+
+
+def _fingerprint(parts: Parts) -> Hashable:
+    return frozenset((element, item, count) for element, items in parts.items() for item, count in items.items())
