@@ -124,7 +124,15 @@ def _jupyter_book(
     """Stage and build into ``target/html``, which is replaced only by a book that is complete."""
     folder = target / "stage"
     stage(project, pages, folder)
-    command = [sys.executable, "-m", "jupyter_book", "build", str(folder), "--all", "--quiet"]
+    command = [
+        sys.executable,
+        "-c",
+        "from jupyter_book.cli.main import main; main()",
+        "build",
+        str(folder),
+        "--all",
+        "--quiet",
+    ]
     command += ["-W", "-n", "--keep-going"] if strict else []
     done = subprocess.run(
         command, text=True, capture_output=True, check=False, env=dict(os.environ, PYTHONWARNINGS="ignore")

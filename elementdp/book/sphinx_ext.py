@@ -4,6 +4,7 @@ Pages are staged as executed ``.ipynb`` files, which the repository does not hol
 """
 
 import re
+from pathlib import Path
 from typing import Any
 
 from sphinx.application import Sphinx
@@ -26,7 +27,26 @@ def point_buttons(app: Sphinx, pagename: str, _template: str, context: dict[str,
             group["buttons"].insert(1, text)
 
 
+_UNWANTED = re.compile(
+    # Browsers refuse a font *preload* on a page opened from file://; the style sheet loads the fonts anyway.
+    r'<link rel="preload" as="font"[^>]*>\s*'
+    # Live code is off, yet its scripts come along, declare one constant twice and name a host to load from.
+    r"|<script>const THEBE_JS_URL.*?</script>\s*"
+    r"|<script[^>]*sphinx-thebe\.js[^>]*></script>\s*"
+    r'|<script type="text/x-thebe-config">.*?</script>\s*',
+    re.DOTALL,
+)
+
+
+def clean_pages(app: Sphinx, error: Exception | None) -> None:
+    """Take out of the built pages what the theme puts in and an offline book must not have."""
+    if error is None and app.builder.format == "html":
+        for page in Path(app.outdir).rglob("*.html"):
+            page.write_text(_UNWANTED.sub("", page.read_text(encoding="utf-8")), encoding="utf-8")
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Connect after the theme has made its buttons."""
     app.connect("html-page-context", point_buttons, priority=900)
+    app.connect("build-finished", clean_pages)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,37 @@
+# make book · make test · make bench · make clean — each sets up .venv from constraints.txt first, if it has to.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+PROFILE ?= quick
+JOBS ?= $(shell nproc 2>/dev/null || echo 1)
+VENV := .venv
+BIN := $(VENV)/bin
+
+EXTRAS_book := book
+EXTRAS_test := book,test
+EXTRAS_bench := book,test,bench
+
+.PHONY: book test lint bench clean
+.DEFAULT_GOAL := book
+
+$(VENV)/.%: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[$(EXTRAS_$*)]'
+	touch $@
+
+.PRECIOUS: $(VENV)/.%
+
+book: $(VENV)/.book
+	$(BIN)/elementdp book build --profile $(PROFILE) --jobs $(JOBS)
+
+lint: $(VENV)/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: lint
+	$(BIN)/python -m pytest
+
+bench: $(VENV)/.bench
+	for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+clean:
+	rm -rf _build $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info

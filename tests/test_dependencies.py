@@ -1,0 +1,102 @@
+"""The three dependency files name one set of packages, and the README names commands that exist."""
+
+import re
+import shlex
+import tomllib
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+
+import click
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from elementdp.cli import cli
+
+ROOT = Path(__file__).resolve().parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+EXTRAS = ("book", "test")
+PINS = {
+    canonicalize_name(requirement.name): requirement
+    for requirement in map(Requirement, (ROOT / "constraints.txt").read_text().split())
+}
+
+
+def direct() -> list[Requirement]:
+    named = PROJECT["dependencies"] + [name for extra in EXTRAS for name in PROJECT["optional-dependencies"][extra]]
+    return [Requirement(name) for name in named]
+
+
+def pinned(name: str) -> str:
+    (specifier,) = PINS[canonicalize_name(name)].specifier
+    assert specifier.operator == "==", name
+    return specifier.version
+
+
+@pytest.mark.parametrize("requirement", direct(), ids=str)
+def test_every_range_admits_its_pin(requirement: Requirement) -> None:
+    assert requirement.specifier.contains(pinned(requirement.name), prereleases=True)
+
+
+def test_the_installed_set_is_the_pinned_one_and_complete() -> None:
+    todo, seen = list(direct()), set()
+    while todo:
+        requirement = todo.pop()
+        name = canonicalize_name(requirement.name)
+        wanted = (name, frozenset(requirement.extras))
+        if wanted in seen or (
+            requirement.marker
+            and not any(requirement.marker.evaluate({"extra": extra}) for extra in (requirement.extras or {""}))
+        ):
+            continue
+        seen.add(wanted)
+        try:
+            installed = distribution(name)
+        except PackageNotFoundError:
+            pytest.fail(f"{requirement} is not installed")
+        assert name in PINS, f"{name} {installed.version} has no pin in constraints.txt"
+        assert installed.version.split("+")[0] == pinned(name), name
+        for line in installed.requires or []:
+            child = Requirement(line)
+            if child.marker is None or any(
+                child.marker.evaluate({"extra": extra}) for extra in (requirement.extras or {""})
+            ):
+                child.marker = None
+                todo.append(child)
+
+
+def test_conda_installs_the_same_set() -> None:
+    environment = yaml.safe_load((ROOT / "environment.yml").read_text())
+    python = next(line for line in environment["dependencies"] if str(line).startswith("python="))
+    pip = next(line["pip"] for line in environment["dependencies"] if isinstance(line, dict))
+    assert Requirement("python" + PROJECT["requires-python"]).specifier.contains(python.partition("=")[2] + ".0")
+    assert pip == ["--constraint constraints.txt", f"--editable .[{','.join(EXTRAS)}]"]
+
+
+def test_no_pin_names_a_host() -> None:
+    assert not re.search(r"https?://|file:", (ROOT / "constraints.txt").read_text())
+
+
+def readme_commands() -> list[str]:
+    blocks = re.findall(r"```bash\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
+    lines = [line.partition("  #")[0].strip() for block in blocks for line in block.splitlines()]
+    return [line for line in lines if line.startswith("elementdp ")]
+
+
+@pytest.mark.parametrize("line", readme_commands())
+def test_readme_commands_parse(line: str) -> None:
+    command: click.Command = cli
+    words = shlex.split(line)[1:]
+    while isinstance(command, click.Group):
+        found = command.get_command(click.Context(command), words.pop(0))
+        assert found is not None, line
+        command = found
+    with command.make_context(line, words):
+        pass
+
+
+def test_readme_make_targets_exist() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    for target in re.findall(r"(?:`|\n)make (\w+)", (ROOT / "README.md").read_text()):
+        assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE), target
