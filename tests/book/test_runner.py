@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -11,13 +12,14 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from support.small_books import GOOD, HEADER
+from support.small_books import GOOD, HEADER, ROOT
 
 from elementdp.book.build import build
 from elementdp.book.cache import sources_hash
 from elementdp.book.execute import CellError, Workers
 from elementdp.book.notebooks import Notebook, profile_values
 from elementdp.book.project import BookError, Project
+from elementdp.book.provenance import results
 from elementdp.book.run import Outcome, Runner
 from elementdp.book.sweep import grid, sweep
 from elementdp.errors import ArgumentError
@@ -245,3 +247,20 @@ def test_a_notebook_without_results_cannot_be_swept(small_book: Make) -> None:
 def test_cell_error_is_a_book_error() -> None:
     assert issubclass(CellError, BookError)
     assert BookError.exit_code == 1
+
+
+def test_plain_papermill_as_the_readme_shows_it_gives_the_same_numbers(tmp_path: Path) -> None:
+    readme = (ROOT / "README.md").read_text()
+    line = next(line for line in readme.splitlines() if "| papermill -" in line)
+    environment = dict(os.environ, PATH=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    plain = line.replace("out.ipynb", str(tmp_path / "plain.ipynb"))
+    subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {plain}"], cwd=ROOT, env=environment, check=True, capture_output=True
+    )
+    ours = next(line for line in readme.splitlines() if line.startswith("elementdp book run")).replace(
+        "out.ipynb", str(tmp_path / "ours.ipynb")
+    )
+    done = command(Project(ROOT), *shlex.split(ours)[2:])
+    assert done.returncode == 0, done.stderr
+    one, other = (results(nbformat.read(tmp_path / f"{name}.ipynb", as_version=4)) for name in ("plain", "ours"))
+    assert one == other != []
