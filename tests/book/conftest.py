@@ -18,7 +18,6 @@ def small_book(tmp_path: Path) -> Callable[..., Project]:
     def make(**pages: str) -> Project:
         root = tmp_path / "book-project"
         (root / "book" / "_static").mkdir(parents=True, exist_ok=True)
-        (root / "elementdp").mkdir(exist_ok=True)
         (root / "constraints.txt").write_text("numpy==2\n")
         for name in ("elementdp.css", "favicon.svg"):
             shutil.copy(ROOT / "book" / "_static" / name, root / "book" / "_static" / name)

@@ -3,6 +3,7 @@
 import json
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -76,9 +77,11 @@ def test_build_rerun_and_prose_edits(small_book: Make) -> None:
 @pytest.mark.parametrize("change", ["package", "pins", "profile"])
 def test_what_decides_a_run_reruns_it(small_book: Make, change: str) -> None:
     project = small_book(adding=GOOD)
+    shutil.copytree(ROOT / "elementdp", project.root / "elementdp")
     assert not run(project).cached
     if change == "package":
-        (project.root / "elementdp" / "new.py").write_text("x = 1\n")
+        with (project.root / "elementdp" / "errors.py").open("a") as module:
+            module.write("\nEXTRA = 1\n")
     elif change == "pins":
         (project.root / "constraints.txt").write_text("numpy==3\n")
     else:
