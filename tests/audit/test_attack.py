@@ -1,0 +1,89 @@
+"""The attack: its confidence, its test statistic, and that it decides for and against the right statements."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import binom, norm
+
+from elementdp.audit import Target, attack, clopper_pearson, epsilon_from_rates
+from elementdp.audit.mixtures import gaussian_delta
+from elementdp.errors import ArgumentError
+from elementdp.privacy import Sampler
+
+USERS, PAIRS = Sampler.POISSON_USERS, Sampler.POISSON_PAIRS
+
+
+@pytest.mark.parametrize(("hits", "trials"), [(0, 20), (3, 20), (20, 20), (117, 5000)])
+def test_clopper_pearson_inverts_the_binomial(hits, trials):
+    low, up = clopper_pearson(hits, trials, 0.99)
+    if hits:
+        assert binom.sf(hits - 1, trials, low) == pytest.approx(0.01, rel=1e-6)
+    if hits < trials:
+        assert binom.cdf(hits, trials, up) == pytest.approx(0.01, rel=1e-6)
+    assert low <= hits / trials <= up
+
+
+def test_rates_to_epsilon():
+    assert epsilon_from_rates(0.5 + 1e-3, 0.05, 1e-3) == pytest.approx(math.log(10))
+    assert epsilon_from_rates(0.1, 0.2, 0.0) == 0
+    assert epsilon_from_rates(1e-6, 0.0, 1e-5) == 0
+
+
+def test_score_is_the_log_likelihood_ratio():
+    target = Target(PAIRS, q=0.3, sigma=1.3, steps=4, elements=3)
+    y = np.random.default_rng(0).normal(size=(5, 4))
+
+    def density(secret):
+        total = 0.0
+        for drawn in range(3):
+            for mine in (0, 1):
+                chance = binom.pmf(drawn, 2, 0.3) * (0.3 if mine else 0.7)
+                total = total + chance * norm.pdf(y, drawn + mine * secret, 1.3)
+        return total
+
+    np.testing.assert_allclose(target.score(y), np.log(density(1) / density(-1)).sum(axis=1), rtol=1e-9)
+
+
+@pytest.mark.parametrize("sampler", [USERS, PAIRS])
+@pytest.mark.parametrize("secret", [1, -1])
+def test_draws_have_the_moments_of_the_components(sampler, secret):
+    target = Target(sampler, q=0.2, sigma=1.0, steps=2, elements=5)
+    means, chances = target.components(secret)
+    draws = target.draw(secret, 200_000, np.random.default_rng(1))
+    mean, second = chances @ means, chances @ (means**2) + 1
+    spread = math.sqrt(second - mean**2)
+    assert chances.sum() == pytest.approx(1)
+    assert draws.mean() == pytest.approx(mean, abs=5 * spread / math.sqrt(draws.size))
+    assert draws.var() == pytest.approx(spread**2, rel=0.02)
+
+
+def test_without_sampling_the_bound_stays_below_the_exact_curve_and_is_not_trivial():
+    """q = 1 is a Gaussian release with μ = 2√T/σ: its ε(δ) is known in closed form."""
+    target, delta = Target(USERS, q=1.0, sigma=4.0, steps=4, elements=3), 0.01
+    mu = 2 * math.sqrt(4) / 4
+    exact = next(e for e in np.linspace(0, 8, 8001) if gaussian_delta(e, mu) <= delta)
+    found = attack(target, delta, trials=100_000, rng=np.random.default_rng(2))
+    assert 0.5 * exact < found.low <= exact
+
+
+def test_an_attack_on_nothing_finds_nothing():
+    target = Target(PAIRS, q=0.001, sigma=50.0, steps=2, elements=2)
+    assert attack(target, 0.0, trials=20_000, rng=np.random.default_rng(3)).low < 0.02
+
+
+def test_same_seed_same_bound():
+    target = Target(USERS, q=0.1, sigma=2.0, steps=5, elements=8)
+    runs = [attack(target, 1e-3, trials=4000, rng=np.random.default_rng(7)) for _ in range(2)]
+    assert runs[0] == runs[1]
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [({"q": 0}, "q"), ({"sigma": -1}, "sigma"), ({"steps": 0}, "steps"), ({"elements": 0}, "elements"),
+     ({"sampler": Sampler.FIXED_USERS}, "sampler")],
+)  # fmt: skip
+def test_bad_targets_are_refused_by_name(change, name):
+    given = {"sampler": USERS, "q": 0.1, "sigma": 1.0, "steps": 1, "elements": 1} | change
+    with pytest.raises(ArgumentError, match=name):
+        Target(**given)
