@@ -1,5 +1,64 @@
 """What a mechanism promises, and how the promise is counted."""
 
+from elementdp.privacy.accountant import account, calibrate, claimed, delta_at, guarantee
+from elementdp.privacy.band import Band
+from elementdp.privacy.composition import (
+    compose_advanced,
+    compose_advanced_as_printed,
+    compose_basic,
+    compose_optimal,
+    compose_optimal_epsilon,
+    group,
+    group_as_printed,
+    post_process,
+)
+from elementdp.privacy.curves import (
+    gaussian_delta,
+    gaussian_epsilon,
+    gaussian_sigma,
+    laplace_delta,
+    laplace_epsilon,
+)
+from elementdp.privacy.domination import Knowledge, WorstCase, worst_case
+from elementdp.privacy.events import SubsampledGaussian
 from elementdp.privacy.guarantee import Guarantee, Relation, RenyiGuarantee, Sampler, Unit
+from elementdp.privacy.participation import revealed_delta, revealed_epsilon
+from elementdp.privacy.renyi import mironov, printed_epsilon, printed_renyi, tightest, tightest_delta
 
-__all__ = ["Guarantee", "Relation", "RenyiGuarantee", "Sampler", "Unit"]
+__all__ = [
+    "Band",
+    "Guarantee",
+    "Knowledge",
+    "Relation",
+    "RenyiGuarantee",
+    "Sampler",
+    "SubsampledGaussian",
+    "Unit",
+    "WorstCase",
+    "account",
+    "calibrate",
+    "claimed",
+    "compose_advanced",
+    "compose_advanced_as_printed",
+    "compose_basic",
+    "compose_optimal",
+    "compose_optimal_epsilon",
+    "delta_at",
+    "gaussian_delta",
+    "gaussian_epsilon",
+    "gaussian_sigma",
+    "group",
+    "group_as_printed",
+    "guarantee",
+    "laplace_delta",
+    "laplace_epsilon",
+    "mironov",
+    "post_process",
+    "printed_epsilon",
+    "printed_renyi",
+    "revealed_delta",
+    "revealed_epsilon",
+    "tightest",
+    "tightest_delta",
+    "worst_case",
+]

@@ -1,0 +1,130 @@
+"""Composition, group privacy and post-processing of (ε, δ) guarantees (section Properties)."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import reduce
+
+import numpy as np
+
+from elementdp.errors import ArgumentError, at_least, nonnegative, probability
+from elementdp.privacy.guarantee import Guarantee
+
+_MOST_LOSSES = 1 << 20  # distinct sums of losses the exact composition keeps; beyond it the problem is #P-hard
+
+
+def compose_basic(parts: Sequence[Guarantee]) -> Guarantee:
+    """(Σε, Σδ): the first half of corollary:composition."""
+    first = _same(parts)
+    epsilon, delta = sum(part.epsilon for part in parts), sum(part.delta for part in parts)
+    return replace(first, epsilon=epsilon, delta=min(1.0, delta))
+
+
+def compose_advanced_as_printed(parts: Sequence[Guarantee], delta0: float) -> Guarantee:
+    """The second half of corollary:composition exactly as printed. Not a guarantee: see the ledger's ``composition``.
+
+    (3/2·Σε² + √(6·Σε²·log(1/δ₀)), δ₀ + Σδ/(1+e^ε)).
+    """
+    probability("delta0", delta0, low_open=True, high_open=True)
+    first = _same(parts)
+    squares = sum(part.epsilon**2 for part in parts)
+    delta = delta0 + sum(part.delta / (1 + math.exp(part.epsilon)) for part in parts)
+    return replace(first, epsilon=1.5 * squares + math.sqrt(-6 * squares * math.log(delta0)), delta=min(1.0, delta))
+
+
+def compose_advanced(parts: Sequence[Guarantee], delta0: float) -> Guarantee:
+    """Advanced composition that is proved: Kairouz, Oh & Viswanath (2015), Theorem 3.5, first and third form.
+
+    ε = Σ ε·tanh(ε/2) + min over both forms of √(2·Σε²·log(1/δ₀)) …, δ = 1 − (1−δ₀)·Π(1−δ).
+    """
+    probability("delta0", delta0, low_open=True, high_open=True)
+    first = _same(parts)
+    squares = sum(part.epsilon**2 for part in parts)
+    drift = sum(part.epsilon * math.tanh(part.epsilon / 2) for part in parts)
+    noise = math.sqrt(-2 * squares * math.log(delta0))
+    noise = min(noise, math.sqrt(2 * squares * math.log(math.e + math.sqrt(squares) / delta0)))
+    kept = (1 - delta0) * math.prod(1 - part.delta for part in parts)
+    return replace(first, epsilon=min(drift + noise, sum(part.epsilon for part in parts)), delta=1 - kept)
+
+
+def compose_optimal(parts: Sequence[Guarantee], *, epsilon: float) -> Guarantee:
+    """The smallest δ at ``epsilon`` that holds for every adaptive composition of ``parts`` (Kairouz, Oh & Viswanath).
+
+    The worst (ε, δ) mechanism is randomized response that fails openly with probability δ, so the answer is
+    1 − Π(1−δ)·(1 − δ_RR(ε)) with δ_RR the curve of the product of randomized responses, summed exactly. Equal parts
+    are merged as they come, which makes k equal ones cost k; many different ones are refused (the problem is #P-hard,
+    Murtagh & Vadhan 2016).
+    """
+    nonnegative("epsilon", epsilon)
+    first = _same(parts)
+    losses, mass = reduce(_add_response, (part.epsilon for part in parts), (np.zeros(1), np.ones(1)))
+    above = losses > epsilon
+    response = float(np.sum(mass[above] * -np.expm1(epsilon - losses[above])))
+    kept = math.prod(1 - part.delta for part in parts)
+    return replace(first, epsilon=epsilon, delta=min(1.0, max(0.0, 1 - kept + kept * response)))
+
+
+def compose_optimal_epsilon(parts: Sequence[Guarantee], *, delta: float) -> Guarantee:
+    """The smallest ε with :func:`compose_optimal` at most ``delta``, or infinity if no ε does."""
+    probability("delta", delta)
+    return replace(
+        _same(parts), epsilon=_smallest(lambda e: compose_optimal(parts, epsilon=e).delta, parts, delta), delta=delta
+    )
+
+
+def _smallest(curve: Callable[[float], float], parts: Sequence[Guarantee], delta: float) -> float:
+    high = sum(part.epsilon for part in parts)
+    if curve(high) > delta:
+        return math.inf
+    low = 0.0
+    if curve(low) <= delta:
+        return low
+    while high - low > 1e-13 * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if curve(middle) <= delta else (middle, high)
+    return high
+
+
+def _add_response(state: tuple[np.ndarray, np.ndarray], epsilon: float) -> tuple[np.ndarray, np.ndarray]:
+    """Convolve the privacy loss so far with that of randomized response: ±ε with odds e^ε : 1."""
+    losses, mass = state
+    truth = 1 / (1 + math.exp(-epsilon))
+    sums = np.concatenate([losses + epsilon, losses - epsilon])
+    weights = np.concatenate([mass * truth, mass * (1 - truth)])
+    keys, where = np.unique(np.round(sums, 12), return_inverse=True)
+    if len(keys) > _MOST_LOSSES:
+        raise ArgumentError("parts", f"{len(keys)} different sums of losses", f"at most {_MOST_LOSSES} different sums")
+    total = np.bincount(where, weights)
+    return np.bincount(where, weights * sums) / np.where(total > 0, total, 1), total
+
+
+def group(guarantee: Guarantee, size: int) -> Guarantee:
+    """corollary:group-privacy at distance k = ``size``, its sum kept: (kε, Σ_{i<k} e^{iε}·δ)."""
+    at_least("size", size, 1)
+    epsilon = guarantee.epsilon
+    # δ_k = δ·(e^{kε} − 1)/(e^ε − 1) ≤ k·e^{(k−1)ε}·δ, the printed form; the direct sum cannot divide by zero.
+    exponents = epsilon * np.arange(size)
+    delta = guarantee.delta * float(np.sum(np.exp(np.minimum(exponents, 700.0)))) if guarantee.delta > 0 else 0.0
+    return replace(guarantee, epsilon=size * epsilon, delta=min(1.0, delta))
+
+
+def group_as_printed(guarantee: Guarantee, size: int) -> Guarantee:
+    """corollary:group-privacy exactly as printed: (kε, k·e^{(k−1)ε}·δ)."""
+    at_least("size", size, 1)
+    delta = size * math.exp(min(700.0, (size - 1) * guarantee.epsilon)) * guarantee.delta
+    return replace(guarantee, epsilon=size * guarantee.epsilon, delta=min(1.0, delta))
+
+
+def post_process(guarantee: Guarantee) -> Guarantee:
+    """corollary:post-processing: any function of the output keeps the guarantee, unchanged."""
+    return guarantee
+
+
+def _same(parts: Sequence[Guarantee]) -> Guarantee:
+    """The first part, after making sure that all speak of the same unit and relation."""
+    if not parts:
+        raise ArgumentError("parts", parts, "at least one guarantee")
+    for part in parts:
+        if (part.unit, part.relation) != (parts[0].unit, parts[0].relation):
+            raise ArgumentError("parts", f"{part.unit}, {part.relation}", "guarantees for one unit and one relation")
+    return parts[0]

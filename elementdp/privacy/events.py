@@ -1,0 +1,38 @@
+"""What happened: T adaptive steps of the subsampled Gaussian sum (eqn:subsampled-sum), apart from how it is counted."""
+
+from dataclasses import dataclass
+
+from elementdp.errors import ArgumentError, at_least, positive, probability
+from elementdp.privacy.guarantee import Relation, Sampler, Unit
+
+
+@dataclass(frozen=True)
+class SubsampledGaussian:
+    """``steps`` adaptive releases of Σ B·x + ρσW, every element's vector of norm at most ρ (eqn:subsampled-sum).
+
+    ``sigma`` is the noise in units of ρ, so replacing one element moves a sum it takes part in by at most 2.
+    ``q`` is the chance of a user (of a pair, for ``POISSON_PAIRS``) to take part in one step; for ``FIXED_USERS`` it is
+    m/n. ``elements_per_user`` bounds K ∧ M, the vectors any one user adds to a sum; ``None`` means no bound.
+    """
+
+    sampler: Sampler
+    sigma: float
+    q: float = 1.0
+    steps: int = 1
+    unit: Unit = Unit.ELEMENT
+    elements_per_user: int | None = None
+    relation: Relation = Relation.REPLACE
+
+    def __post_init__(self) -> None:
+        for name, kind in (("sampler", Sampler), ("unit", Unit), ("relation", Relation)):
+            value = getattr(self, name)
+            if value not in list(kind):
+                raise ArgumentError(name, value, "one of " + ", ".join(kind))
+            object.__setattr__(self, name, kind(value))
+        positive("sigma", self.sigma)
+        probability("q", self.q, low_open=True)
+        at_least("steps", self.steps, 1)
+        if self.elements_per_user is not None:
+            at_least("elements_per_user", self.elements_per_user, 1)
+        if self.sampler is Sampler.NONE and self.q != 1:
+            raise ArgumentError("q", self.q, "1 when the sampler is none")
