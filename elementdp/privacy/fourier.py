@@ -1,17 +1,20 @@
 """ε and δ of T independent copies of a pair, bracketed: choose the lattice and the tilt, compose, read off."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from elementdp.privacy.curves import Floats
-from elementdp.privacy.lattice import Curve, above, below, compose
-from elementdp.privacy.pairs import Cells, Pair, cells, mixed, symmetrised, windows
+from elementdp.privacy.lattice import Curve, above, below, blur, compose
+from elementdp.privacy.pairs import CUT, Cells, Pair, cells, mixed, symmetrised, windows
 
 _MOST_CELLS = 1 << 19
 _MOST_KNOTS = 1 << 22
-_TOLERANCE = 6e-5  # aimed-at relative error of ε from one lattice
+_TOLERANCE = 2e-4  # aimed-at relative error of ε from one lattice
+_BUDGET = 14.0  # minus log of the tilted probability that rounding adds up to more than allowed for
+AIM = 8e-4  # width of the band relative to ε that is thought good enough
 
 
 @dataclass(frozen=True)
@@ -21,11 +24,16 @@ class Law:
     parts: tuple[tuple[float, Pair], ...]
     symmetric: bool = False
 
+    @property
+    def origin(self) -> float:
+        """A loss at which the lattice has a knot: where mass gathers."""
+        return self.parts[0][1].plateau if not self.symmetric else 0.0
+
     def cut(self, h: float, reach: float) -> Cells:
         """The loss on the lattice of step ``h``."""
         if self.symmetric:
             return symmetrised(cells(self.parts[0][1], h, reach, above=0.0))
-        cut = [(weight, cells(pair, h, reach, origin=pair.plateau)) for weight, pair in self.parts]
+        cut = [(weight, cells(pair, h, reach, origin=self.origin)) for weight, pair in self.parts]
         return cut[0][1] if len(cut) == 1 else mixed(cut)
 
     def sample(self, reach: float) -> tuple[Floats, Floats]:
@@ -51,12 +59,13 @@ class Law:
 class _Plan:
     epsilon: float
     tilt: float
-    spread: float
-    range: float
+    h: float
 
 
-def _plan(law: Law, steps: int, reach: float, *, log_delta: float | None = None, epsilon: float | None = None) -> _Plan:
-    """Chernoff's bound on ε (or on δ), and the tilt that gives it: the saddle point is near."""
+def _plan(
+    law: Law, steps: int, reach: float, finer: float, *, log_delta: float = 0.0, epsilon: float | None = None
+) -> _Plan:
+    """Chernoff's bound on ε (or on δ), the tilt that gives it (the saddle point is near), and a lattice step."""
     losses, masses = law.sample(reach)
     keep = masses > 0
     losses, log_masses = losses[keep], np.log(masses[keep])
@@ -66,27 +75,30 @@ def _plan(law: Law, steps: int, reach: float, *, log_delta: float | None = None,
         top = powers.max(axis=1)
         cumulant = top + np.log(np.exp(powers - top[:, None]).sum(axis=1))
         bound = steps * cumulant + t * np.log(t) - (1 + t) * np.log1p(t)
-        return (bound - log_delta) / t if epsilon is None else bound - t * epsilon
+        return np.asarray((bound - log_delta) / t if epsilon is None else bound - t * epsilon)
 
-    grid = np.geomspace(1e-3, 1e10, 53)
-    for _ in range(4):
+    grid = np.geomspace(1e-3, 1e10, 40)
+    for _ in range(3):
         values = chernoff(grid)
         best = int(np.argmin(values))
-        grid = np.geomspace(grid[max(0, best - 1)], grid[min(len(grid) - 1, best + 1)], 13)
-    tilt = float(grid[6])
+        grid = np.geomspace(grid[max(0, best - 1)], grid[min(len(grid) - 1, best + 1)], 9)
+    tilt = float(grid[4])
     tilted = np.exp(tilt * losses + log_masses - np.max(tilt * losses + log_masses))
     tilted /= tilted.sum()
     mean = float(np.dot(tilted, losses))
-    variance = float(np.dot(tilted, (losses - mean) ** 2))
+    spread = math.sqrt(steps * float(np.dot(tilted, (losses - mean) ** 2)))
     found = float(np.min(values)) if epsilon is None else epsilon
-    return _Plan(found, tilt, math.sqrt(steps * variance), float(losses.max() - losses.min()))
-
-
-def _step(plan: _Plan, steps: int, finer: float) -> float:
-    """The lattice step: the chords' error in ε is about T·h²·(1+τ)/8."""
-    scale = max(plan.epsilon, 0.05 * plan.spread, 1e-12)
-    h = math.sqrt(8 * _TOLERANCE * finer * scale / (steps * (1 + plan.tilt)))
-    return max(h, plan.range / _MOST_CELLS, 30 * plan.spread / _MOST_KNOTS)
+    # The chords' error in ε is about T·(1+τ)/2·E[o(h−o)], o the distance to the knot below: h²/6 for a smooth law, and
+    # much less where rare participation keeps most of the mass at one knot.
+    allowed = _TOLERANCE * finer * max(found, 0.05 * spread, 1e-12)
+    h = math.sqrt(8 * allowed / (steps * (1 + tilt)))
+    smallest = max(float(np.ptp(losses)) / _MOST_CELLS, 20 * spread / _MOST_KNOTS)
+    for _ in range(12):
+        offset = np.mod(losses - law.origin, 2 * h)
+        if steps * (1 + tilt) / 2 * float(np.dot(tilted, offset * (2 * h - offset))) > allowed:
+            break
+        h *= 2
+    return _Plan(found, tilt, max(h, smallest))
 
 
 def _reach(steps: int, log_delta: float) -> float:
@@ -94,78 +106,81 @@ def _reach(steps: int, log_delta: float) -> float:
     return math.sqrt(2 * (math.log(steps) - log_delta + math.log(1e6)))
 
 
-def epsilon_bounds(law: Law, steps: int, delta: float, *, finer: float = 1.0) -> tuple[float, float]:
-    """(low, up) around the ε at which T copies of ``law`` have ``delta``."""
-    target = math.log(delta)
+def epsilon_bounds(law: Law, steps: int, delta: float, *, aim: float = AIM) -> tuple[float, float]:
+    """(low, up) around the ε at which T copies of ``law`` have ``delta``; the lattice is refined until they are close."""
+    return _refined(lambda finer: _epsilon_once(law, steps, math.log(delta), finer), aim)
+
+
+def delta_bounds(law: Law, steps: int, epsilon: float, *, aim: float = AIM) -> tuple[float, float]:
+    """(low, up) around δ(ε) of T copies of ``law``; the lattice is refined until they are close."""
+    return _refined(lambda finer: _delta_once(law, steps, epsilon, finer), 10 * aim)
+
+
+def _refined(once: Callable[[float], tuple[float, float]], aim: float) -> tuple[float, float]:
+    low, up = once(1.0)
+    finer = 1.0
+    for _ in range(3 if low > 0 else 0):
+        gap = (up - low) / up if up > 0 else 0.0
+        if gap <= aim:
+            break
+        finer *= min(0.25, max(1 / 64, (aim / gap) ** 2))
+        finer_low, finer_up = once(finer)
+        if finer_up - finer_low > 0.8 * (up - low):
+            low, up = max(low, finer_low), min(up, finer_up)
+            break
+        low, up = max(low, finer_low), min(up, finer_up)
+    return low, up
+
+
+def _epsilon_once(law: Law, steps: int, target: float, finer: float) -> tuple[float, float]:
     reach = _reach(steps, target)
-    plan = _plan(law, steps, reach, log_delta=target)
-    h = _step(plan, steps, finer)
-    cut = law.cut(h, reach)
-    tilt, best = plan.tilt, (0.0, math.inf)
-    for _ in range(6):
-        high, low = compose(above(cut), steps, tilt), compose(below(cut), steps, tilt)
-        slack = steps * 1e-15 * float(np.abs(cut.knots[[0, -1]]).max())
-        up = _solve(high, _upper(high), target, h)
-        down = _solve(low, _lower(low), target, h)
-        if up is None:  # the window lies right of the answer
-            edge = float(high.epsilon[0])
-            if edge <= 0:
-                return 0.0, 0.0
-            tilt = tilt / 2
-            continue
-        best = (max(0.0, (down or 0.0) - slack), max(0.0, up + slack))
-        break
-    return best
+    plan = _plan(law, steps, reach, finer, log_delta=target)
+    cut = law.cut(plan.h, reach)
+    tilt = plan.tilt
+    high = compose(above(cut), steps, tilt)
+    up = high.epsilon(target, 1)
+    while up == -math.inf:  # the window lies right of the answer
+        if high.start <= 0:
+            return 0.0, 0.0
+        tilt /= 2
+        high = compose(above(cut), steps, tilt)
+        up = high.epsilon(target, 1)
+    slack = _slack(cut, steps)
+    low = max((curve.epsilon(target, -1) for curve in _lows(cut, high, steps)), default=0.0)
+    return max(0.0, low - slack), max(0.0, up + slack)
 
 
-def delta_bounds(law: Law, steps: int, epsilon: float, *, finer: float = 1.0) -> tuple[float, float]:
-    """(low, up) around δ(ε) of T copies of ``law``."""
-    reach = 12.0
+def _delta_once(law: Law, steps: int, epsilon: float, finer: float) -> tuple[float, float]:
+    reach, up, low = 12.0, 1.0, 0.0
     for _ in range(2):
-        plan = _plan(law, steps, reach, epsilon=epsilon)
-        curve_tilt = plan.tilt
-        h = _step(plan, steps, finer)
-        # A knot at ε itself is not needed: both curves are chords in e^ε.
-        cut = law.cut(h, reach)
-        high, low = compose(above(cut), steps, curve_tilt), compose(below(cut), steps, curve_tilt)
-        up, down = _read(high, _upper(high), epsilon), _read(low, _lower(low), epsilon)
+        plan = _plan(law, steps, reach, finer, epsilon=epsilon)
+        cut = law.cut(plan.h, reach)
+        slack = _slack(cut, steps)
+        high = compose(above(cut), steps, plan.tilt)
+        up = high.delta(max(0.0, epsilon - slack), 1)
+        low = max((curve.delta(epsilon + slack, -1) for curve in _lows(cut, high, steps)), default=0.0)
         if high.lost < 1e-4 * up or reach > 38:
             break
         reach = min(38.5, _reach(steps, math.log(max(up - high.lost, 1e-300))))
-    return max(0.0, down), min(1.0, up)
+    return max(0.0, low), min(1.0, up)
 
 
-def _upper(curve: Curve) -> Floats:
-    """log of the upper bound of δ at the knots."""
-    values = np.logaddexp(curve.log_delta, curve.log_error - curve.tilt * curve.epsilon)
-    return np.logaddexp(values, math.log(curve.lost)) if curve.lost > 0 else values
+def _lows(cut: Cells, high: Curve, steps: int) -> list[Curve]:
+    """Two lower bounds: of the contracted law, and the upper curve moved left by what rounding may have added to it.
+
+    No adversary shows the symmetrised pair, so none is asked of it.
+    """
+    if cut.symmetrised:
+        return []
+    shift = blur(cut, steps, high.tilt, _BUDGET)
+    worst = math.exp(high.tilt * math.log(high.tilt) - (1 + high.tilt) * math.log1p(high.tilt) - _BUDGET)
+    # Knots move left by ``shift``; e^{tilt·ε} in the scaling moves with them.
+    moved = replace(
+        high, start=high.start - shift, error=high.error + worst, log_scale=high.log_scale - high.tilt * shift
+    )
+    return [compose(below(cut, high.tilt), steps, high.tilt), moved]
 
 
-def _lower(curve: Curve) -> Floats:
-    """log of the lower bound of δ at the knots."""
-    error = curve.log_error - curve.tilt * curve.epsilon
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(curve.log_delta > error, curve.log_delta + np.log1p(-np.exp(error - curve.log_delta)), -np.inf)
-
-
-def _solve(curve: Curve, log_delta: Floats, target: float, h: float) -> float | None:
-    """The ε at which the curve, a chord in e^ε between knots, falls to the target."""
-    over = np.flatnonzero(log_delta > target)
-    if not len(over):
-        return None
-    last = int(over[-1])
-    if last + 1 == len(log_delta):
-        return math.inf
-    left = math.exp(log_delta[last] - target)
-    right = math.exp(log_delta[last + 1] - target)
-    return float(curve.epsilon[last]) + math.log1p((left - 1) / (left - right) * math.expm1(h))
-
-
-def _read(curve: Curve, log_delta: Floats, epsilon: float) -> float:
-    """The curve at ``epsilon``."""
-    place = int(np.searchsorted(curve.epsilon, epsilon))
-    if place == 0 or place == len(log_delta):
-        return 0.0 if place else 1.0
-    low, high = curve.epsilon[place - 1], curve.epsilon[place]
-    share = math.expm1(epsilon - low) / math.expm1(high - low)
-    return float((1 - share) * np.exp(log_delta[place - 1]) + share * np.exp(log_delta[place]))
+def _slack(cut: Cells, steps: int) -> float:
+    """Rounding of T single losses: their own, and how well the knots were met."""
+    return steps * (1e-15 * float(np.abs(cut.knots[[0, -1]]).max()) + CUT * cut.h)

@@ -27,7 +27,7 @@ from elementdp.privacy.curves import Floats
 from elementdp.privacy.pairs import Cells
 
 _EPS = float(np.finfo(float).eps)
-_FOLDED = 1e-13  # tilted mass allowed outside the window of the transform
+_FOLDED = 1e-11  # tilted mass allowed outside the window of the transform
 
 
 @dataclass(frozen=True)
@@ -61,14 +61,29 @@ def above(cells: Cells) -> Lattice:
     return Lattice(cells.origin, cells.h, cells.start, mass, cells.outside)
 
 
-def below(cells: Cells) -> Lattice:
-    """The lowered knots: a lower bound of the curve."""
-    down, rise = cells.down.copy(), cells.rise.copy()
+def below(cells: Cells, tilt: float) -> Lattice:
+    """The lowered knots: a lower bound of the curve, as tight as it can be made where ``tilt`` looks.
+
+    A law whose bulk is narrower than a cell (rare participation) is rougher than the lattice at knot 0. If its bulk is
+    symmetric the cells within j of knot 0 have equal mass under both laws and may be merged there; the best j is taken.
+    """
+    candidates = [_lowered(cells, np.zeros(len(cells.down), dtype=bool))]
+    zero = -cells.start
+    for width in (1, 2, 4, 8, 16, 32, 64):
+        if cells.balanced and width < min(zero, len(cells.down) - zero):
+            block = np.zeros(len(cells.down), dtype=bool)
+            block[zero - width : zero + width] = True
+            candidates.append(_lowered(cells, block))
+    return max(candidates, key=lambda lattice: lattice.cumulant(tilt))
+
+
+def _lowered(cells: Cells, block: np.ndarray) -> Lattice:
+    """Lower bound with the cells of ``block`` merged into knot 0."""
+    merged = float(np.sum((cells.down + cells.rise)[block]))
+    down, rise = np.where(block, 0.0, cells.down), np.where(block, 0.0, cells.rise)
     growth = math.expm1(cells.h)
-    floored = np.zeros(len(down), dtype=bool)
+    floored = block.copy()
     floored[[0, -1]] = True
-    if len(down) > 1:
-        floored[[1, -2]] = True
     while True:
         lower = down + np.where(floored, rise, 0.0)
         upper = np.where(floored, 0.0, rise)
@@ -77,8 +92,8 @@ def below(cells: Cells) -> Lattice:
             gap = np.where(total > 0, lower * upper * -math.expm1(-cells.h) / total, 0.0)
         mass = np.append(lower, 0.0)
         mass[1:] += upper
-        if cells.atom:
-            mass[-cells.start] += cells.atom
+        if cells.atom or merged:
+            mass[-cells.start] += cells.atom + merged
         padded = np.concatenate([[0.0, 0.0], gap, [0.0, 0.0]])
         drop = np.maximum(padded[1:], padded[:-1])  # at knots start−1 … end+1
         bend = (drop[2:] - (2 + growth) * drop[1:-1] + (1 + growth) * drop[:-2]) / growth
@@ -92,17 +107,53 @@ def below(cells: Cells) -> Lattice:
 
 @dataclass(frozen=True)
 class Curve:
-    """δ at the knots of the T-fold lattice near the saddle point: exp(``log_delta``) within ``error`` (relative)."""
+    """δ of T steps at the knots ``start``, ``start + h``, …: e^{tilt·ε − log_scale}·δ(ε) is ``scaled`` within ``error``."""
 
-    epsilon: Floats
-    log_delta: Floats
-    log_error: float  # log of the absolute error of e^{tilt·ε}·δ(ε), the same at every knot
+    start: float
+    h: float
+    scaled: Floats
+    error: float
     tilt: float
+    log_scale: float
     lost: float
 
+    def log_delta(self, knot: int, sign: int) -> float:
+        """log of the upper (``sign`` = 1) or lower (−1) bound of δ at a knot."""
+        value = float(self.scaled[knot]) + sign * self.error
+        log = self.log_scale - self.tilt * (self.start + self.h * knot) + math.log(value) if value > 0 else -math.inf
+        return float(np.logaddexp(log, math.log(self.lost))) if sign > 0 and self.lost > 0 else log
 
-def compose(lattice: Lattice, steps: int, tilt: float, *, floor: float = -math.inf) -> Curve:
-    """The curve of ``steps`` independent copies of ``lattice`` (knots above ``floor`` only), tilted by ``tilt``."""
+    def epsilon(self, target: float, sign: int) -> float:
+        """The ε where the bound, a chord in e^ε between knots, falls to e^target; −inf or inf if outside the window."""
+        left, right = 0, len(self.scaled) - 1
+        if self.log_delta(right, sign) > target:
+            return math.inf
+        if self.log_delta(left, sign) <= target:
+            # Far left a lower bound may drown in the error: look for any knot where it does not.
+            with np.errstate(divide="ignore", invalid="ignore"):
+                logs = np.log(np.maximum(self.scaled + sign * self.error, 0.0)) + self.log_scale
+            over = np.flatnonzero(logs - self.tilt * (self.start + self.h * np.arange(len(logs))) > target)
+            if not len(over):
+                return -math.inf
+            left = int(over[-1])
+        while right - left > 1:
+            middle = (left + right) // 2
+            left, right = (middle, right) if self.log_delta(middle, sign) > target else (left, middle)
+        high, low = (math.exp(self.log_delta(knot, sign) - target) for knot in (left, right))
+        return self.start + self.h * left + math.log1p((high - 1) / (high - low) * math.expm1(self.h))
+
+    def delta(self, epsilon: float, sign: int) -> float:
+        """The bound at ``epsilon``."""
+        knot = math.floor((epsilon - self.start) / self.h)
+        if not 0 <= knot < len(self.scaled) - 1:
+            return 1.0 if sign > 0 else 0.0
+        share = math.expm1(epsilon - self.start - self.h * knot) / math.expm1(self.h)
+        low, high = (math.exp(self.log_delta(place, sign)) for place in (knot, knot + 1))
+        return (1 - share) * low + share * high
+
+
+def compose(lattice: Lattice, steps: int, tilt: float) -> Curve:
+    """The curve of ``steps`` independent copies of ``lattice``, tilted by ``tilt``."""
     losses, h = lattice.losses, lattice.h
     log_scale = lattice.cumulant(tilt)
     tilted = lattice.mass * np.exp(tilt * losses - log_scale)
@@ -112,25 +163,25 @@ def compose(lattice: Lattice, steps: int, tilt: float, *, floor: float = -math.i
     centre = round(float(np.dot(tilted, np.arange(len(tilted)))))
     folded = np.bincount((np.arange(len(tilted)) - centre) % size, tilted, size)
     spectrum = rfft(folded)
-    power = np.exp(steps * np.log(np.maximum(np.abs(spectrum), 1e-300))) * np.exp(1j * steps * np.angle(spectrum))
+    log_square = np.log(np.maximum(spectrum.real**2 + spectrum.imag**2, 1e-300))
+    kept = np.flatnonzero(log_square * steps > 4 * math.log(_EPS))  # the rest is below rounding
+    power = np.zeros_like(spectrum)
+    power[kept] = np.exp(0.5 * steps * log_square[kept] + 1j * steps * np.angle(spectrum[kept]))
     density = irfft(power, size)
     first = math.floor((low - steps * lattice.origin) / h) - steps * (lattice.start + centre)
     density = np.roll(density, -(first % size))
-    epsilon = steps * lattice.origin + h * (steps * (lattice.start + centre) + first + np.arange(size))
+    start = steps * lattice.origin + h * (steps * (lattice.start + centre) + first)
     # δ(ε_k) e^{τ ε_k} = Σ_{j>k} w_j e^{−τ u}(1−e^{−u}), u = ε_j−ε_k, by a recursion of positive terms from the right.
     decay, drop = math.exp(-tilt * h), math.exp(-h)
-    right = density[::-1]
-    lagged = np.concatenate([[0.0], right[:-1]])
-    weighted = lfilter([decay * drop], [1.0, -decay * drop], lagged)  # Σ w e^{−(1+τ)u}
-    source = np.concatenate([[0.0], (right + weighted)[:-1]]) * -math.expm1(-h) * decay
-    total = lfilter([1.0], [1.0, -decay], source)[::-1]
-    rounding = 8 * _EPS * math.log2(size) * (1 + steps) * float(np.mean(np.abs(spectrum) ** (steps - 1)))
-    error = rounding / max(h * tilt * (1 + tilt), _EPS) * (1 + h * (1 + tilt)) + _FOLDED
-    with np.errstate(divide="ignore", invalid="ignore"):
-        log_delta = np.log(np.maximum(total, 0.0)) - tilt * epsilon + steps * log_scale
-    keep = epsilon > floor
+    right = np.concatenate([[0.0], density[:0:-1]])
+    weighted = lfilter([decay * drop], [1.0, -decay * drop], right)  # Σ w e^{−(1+τ)u}
+    source = np.concatenate([[0.0], density[:0:-1] + weighted[:-1]]) * (-math.expm1(-h) * decay)
+    scaled = lfilter([1.0], [1.0, -decay], source)[::-1]
+    strength = float(np.sum(np.abs(power[kept]))) * 2 / size
+    rounding = 8 * _EPS * math.log2(size) * (1 + steps) * strength + _EPS**2 * size
+    error = rounding / (h * tilt * (1 + tilt)) * (1 + h * (1 + tilt)) + _FOLDED
     lost = -math.expm1(steps * math.log1p(-min(lattice.lost, 0.5)))
-    return Curve(epsilon[keep], log_delta[keep], math.log(error) + steps * log_scale, tilt, lost)
+    return Curve(start, h, scaled, error, tilt, steps * log_scale, lost)
 
 
 def _window(losses: Floats, tilted: Floats, steps: int) -> tuple[float, float]:
@@ -142,10 +193,31 @@ def _window(losses: Floats, tilted: Floats, steps: int) -> tuple[float, float]:
     bounds = []
     for sign in (1.0, -1.0):
         best = steps * float(np.max(sign * centred))
-        for angle in np.geomspace(0.05, 60, 20) / deviation:
+        for angle in np.geomspace(0.3, 20, 8) / deviation:
             powers = angle * sign * centred
-            top = float(np.max(powers))
-            if top < 600:
+            if float(np.max(powers)) < 600:
                 best = min(best, (steps * math.log(float(np.dot(tilted, np.exp(powers)))) + budget) / angle)
         bounds.append(best)
     return steps * mean - bounds[1], steps * mean + bounds[0]
+
+
+def blur(cells: Cells, steps: int, tilt: float, budget: float) -> float:
+    """How far T roundings to the knots may have raised the total loss, except with tilted probability e^{-budget}.
+
+    Rounding moves one loss L to L̂ = L + D with |D| ≤ h, E[D²|L] ≤ h·E[D₊|L]. By Bernstein's inequality under the tilted
+    law, E[e^{τL̂+θD}] ≤ M + θ·E[e^{τL̂}D] + θ²/2·φ(θh)·E[e^{τL̂}D²] with φ(x) = 2(e^x−1−x)/x²; Chernoff's does the rest.
+    So δ(ε) ≥ δ̂(ε + x) − sup_s e^{−τs}(1−e^{−s})·M^T·e^{−τ(ε+x)−budget}: a lower bound for laws of any roughness.
+    """
+    h, powers = cells.h, tilt * cells.knots
+    top = float(powers.max())
+    weight = np.exp(powers - top)
+    total = float(np.dot(cells.down, weight[:-1]) + np.dot(cells.rise, weight[1:])) + cells.atom * math.exp(-top)
+    drift = max(0.0, float(np.dot(cells.lift, weight[1:]) - np.dot(cells.sink, weight[:-1]))) / total
+    square = h * float(np.dot(cells.lift, weight[1:])) / total
+    best = math.inf
+    for angle in np.geomspace(0.3, 20, 24) / math.sqrt(steps * square + 1e-300):
+        x = angle * h
+        if x < 50:
+            swell = 2 * (math.expm1(x) - x) / (x * x) if x > 1e-4 else 1 + x / 3
+            best = min(best, (steps * math.log1p(angle * drift + angle**2 / 2 * swell * square) + budget) / angle)
+    return best

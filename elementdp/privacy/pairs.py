@@ -10,6 +10,8 @@ from scipy.stats import binom
 from elementdp.privacy.curves import Floats
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(5)
+_OVERFLOW = 600.0
+CUT = 1e-9  # how well a knot is met, in cells
 
 
 @dataclass(frozen=True)
@@ -19,15 +21,26 @@ class Mixture:
     weights: Floats
     means: Floats
 
-    def log_ratio(self, u: Floats) -> Floats:
-        """log of the density over that of N(0, 1); relative accuracy also where it is nearly zero."""
-        powers = np.multiply.outer(self.means, u) - 0.5 * (self.means**2)[:, None]
-        scale = np.maximum(powers.max(axis=0), 0.0)
-        safe = np.einsum("i,ij->j", self.weights, np.exp(powers - scale))
-        with np.errstate(divide="ignore"):
-            large = scale + np.log(safe)
-        small = np.log1p(np.einsum("i,ij->j", self.weights, np.expm1(np.minimum(powers, 1.0))))
-        return np.where(scale < 1, small, large)
+    def log_ratio(self, u: Floats, slope: bool = False) -> Floats:
+        """log of the density over that of N(0, 1), or its derivative; relative accuracy also where it is nearly zero."""
+        excess, climb, top = np.zeros_like(u), np.zeros_like(u), np.zeros_like(u)
+        for weight, mean in zip(self.weights, self.means, strict=True):
+            if mean != 0:
+                power = mean * u - 0.5 * mean * mean
+                top = np.maximum(top, power)
+                grown = np.expm1(np.minimum(power, _OVERFLOW))
+                excess += weight * grown
+                if slope:
+                    climb += weight * mean * (grown + 1)
+        with np.errstate(over="ignore"):
+            result = climb / (1 + excess) if slope else np.log1p(excess)
+        huge = top > _OVERFLOW
+        if np.any(huge):
+            powers = np.multiply.outer(self.means, u[huge]) - 0.5 * (self.means**2)[:, None]
+            terms = self.weights[:, None] * np.exp(powers - top[huge])
+            total = terms.sum(axis=0)
+            result[huge] = (self.means[:, None] * terms).sum(axis=0) / total if slope else top[huge] + np.log(total)
+        return result
 
     def mass(self, low: Floats, high: Floats) -> Floats:
         """Probability between ``low`` and ``high``, from whichever tail is nearer."""
@@ -93,8 +106,12 @@ class Cells:
     start: int
     down: Floats
     rise: Floats
+    lift: Floats  # Σ mass·(distance up)·(share that goes up): how far rounding to the knots moves the loss
+    sink: Floats  # the same downwards
     outside: float
     atom: float = 0.0
+    symmetrised: bool = False  # whether the law below 0 was mirrored from that above it
+    balanced: bool = False  # whether exchanging the laws mirrors the loss: a symmetric block then has equal masses
 
     @property
     def knots(self) -> Floats:
@@ -116,11 +133,14 @@ def cells(pair: Pair, h: float, reach: float, *, origin: float = 0.0, above: flo
             edges_low.append(cut[:-1][inside])
             edges_high.append(cut[1:][inside])
     cell = np.concatenate(index).astype(np.int64)
-    down, rise = _split(pair, cell, np.concatenate(edges_low), np.concatenate(edges_high), h, origin)
+    pieces = _split(pair, cell, np.concatenate(edges_low), np.concatenate(edges_high), h, origin)
     start = int(cell.min())
     size = int(cell.max()) - start + 1
-    down, rise = np.bincount(cell - start, down, size), np.bincount(cell - start, rise, size)
-    return Cells(origin, h, start, down, rise, 2 * float(ndtr(-reach)))
+    down, rise, lift, sink = (np.bincount(cell - start, piece, size) for piece in pieces)
+    mirrored = np.array_equal(pair.first.weights, pair.second.weights) and np.array_equal(
+        pair.first.means, -pair.second.means
+    )
+    return Cells(origin, h, start, down, rise, lift, sink, 2 * float(ndtr(-reach)), balanced=mirrored)
 
 
 def symmetrised(half: Cells) -> Cells:
@@ -136,21 +156,22 @@ def symmetrised(half: Cells) -> Cells:
     rise = np.concatenate([mirror_rise, hole, half.rise])
     atom = max(0.0, 1.0 - float(down.sum()) - float(rise.sum()))
     start = -(half.start + len(half.down))
-    return Cells(half.origin, half.h, start, down, rise, half.outside, atom)
+    unknown = np.full(len(down), math.nan)  # no adversary shows this pair, so no lower bound is asked of it
+    return Cells(half.origin, half.h, start, down, rise, unknown, unknown, half.outside, atom, symmetrised=True, balanced=True)
 
 
 def mixed(parts: list[tuple[float, Cells]]) -> Cells:
     """The loss when one of several pairs is drawn with the given weights and shown; all on the same lattice."""
     start = min(part.start for _, part in parts)
     size = max(part.start + len(part.down) for _, part in parts) - start
-    down, rise = np.zeros(size), np.zeros(size)
+    sums = np.zeros((4, size))
     for weight, part in parts:
         place = slice(part.start - start, part.start - start + len(part.down))
-        down[place] += weight * part.down
-        rise[place] += weight * part.rise
+        sums[:, place] += weight * np.array([part.down, part.rise, part.lift, part.sink])
     first = parts[0][1]
     outside = sum(weight * part.outside for weight, part in parts) + max(0.0, 1 - sum(weight for weight, _ in parts))
-    return Cells(first.origin, first.h, start, down, rise, outside)
+    balanced = all(part.balanced for _, part in parts)
+    return Cells(first.origin, first.h, start, *sums, outside, balanced=balanced)
 
 
 def windows(pair: Pair, reach: float) -> list[tuple[float, float]]:
@@ -199,25 +220,31 @@ def _cuts(pair: Pair, left: float, right: float, h: float, origin: float) -> Flo
     gap = loss[place] - loss[place - 1]
     share = np.where(gap > 0, (knots - loss[place - 1]) / np.where(gap > 0, gap, 1), 0.5)
     u = below + share * (above - below)
-    step = 1e-6
-    for _ in range(8):  # Newton, kept inside its bracket by bisection
-        value = pair.loss(u) - knots
-        below, above = np.where(value <= 0, u, below), np.where(value > 0, u, above)
-        slope = (pair.loss(u + step) - pair.loss(u - step)) / (2 * step)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            newton = u - value / slope
-        inside = (newton - below) * (newton - above) <= 0
-        update = np.where(inside, newton, (below + above) / 2)
-        if np.all(np.abs(update - u) <= 1e-13 * (1 + np.abs(u))):
-            u = update
+    todo = np.arange(len(u))
+    for _ in range(60):  # Newton, kept inside its bracket by bisection
+        value = pair.loss(u[todo]) - knots[todo]
+        open_ = np.abs(value) > CUT * h
+        todo, value = todo[open_], value[open_]
+        if not len(todo):
             break
-        u = update
+        at = u[todo]
+        under = value <= 0
+        below[todo[under]], above[todo[~under]] = at[under], at[~under]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            newton = at - value / (pair.first.log_ratio(at, slope=True) - pair.second.log_ratio(at, slope=True))
+        inside = (newton - below[todo]) * (newton - above[todo]) < 0
+        u[todo] = np.where(inside, newton, (below[todo] + above[todo]) / 2)
     return np.sort(np.concatenate([[left, right], u]))
 
 
-def _split(pair: Pair, cell: np.ndarray, low: Floats, high: Floats, h: float, origin: float) -> tuple[Floats, Floats]:
-    """Mass of each piece under the first law, split between the knots of its cell keeping the second law's mass."""
-    down, rise = np.empty_like(low), np.empty_like(low)
+def _split(
+    pair: Pair, cell: np.ndarray, low: Floats, high: Floats, h: float, origin: float
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Mass of each piece under the first law, split between the knots of its cell keeping the second law's mass.
+
+    Also how far the split moves the loss up and down (``lift`` and ``sink``).
+    """
+    down, rise, lift, sink = (np.empty_like(low) for _ in range(4))
     knot = origin + h * cell
     sharpest = max(10.0, float(np.abs(pair.first.means).max()), float(np.abs(pair.second.means).max()))
     narrow = (high - low) * sharpest < 1
@@ -229,12 +256,18 @@ def _split(pair: Pair, cell: np.ndarray, low: Floats, high: Floats, h: float, or
     mass = half[:, None] * _WEIGHTS * np.exp(-0.5 * u * u + log_first) / math.sqrt(2 * math.pi)
     offset = np.clip(loss - knot[narrow][:, None], 0.0, h)
     share = np.expm1(-offset) / np.expm1(-h)
-    rise[narrow] = np.sum(mass * share, axis=1)
-    down[narrow] = np.sum(mass * (1 - share), axis=1)
-    # Wide pieces: from the two distribution functions.
+    up = mass * share
+    rise[narrow] = np.sum(up, axis=1)
+    down[narrow] = np.sum(mass - up, axis=1)
+    lift[narrow] = np.sum(up * (h - offset), axis=1)
+    sink[narrow] = np.sum((mass - up) * offset, axis=1)
+    # Wide pieces: from the two distribution functions; s(1−s)h is concave, so the lift is at most that of the mean.
     wide = ~narrow
     first = pair.first.mass(low[wide], high[wide])
     second = pair.second.mass(low[wide], high[wide])
     lifted = np.clip((first - np.exp(knot[wide]) * second) / -np.expm1(-h), 0.0, first)
     rise[wide], down[wide] = lifted, first - lifted
-    return down, rise
+    with np.errstate(divide="ignore", invalid="ignore"):
+        lift[wide] = np.where(first > 0, lifted * (first - lifted) / first * h * math.exp(h), 0.0)
+    sink[wide] = np.maximum(lift[wide] - first * h * h / 8, 0.0)
+    return down, rise, lift, sink
