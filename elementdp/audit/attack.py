@@ -17,8 +17,9 @@ from elementdp.errors import ArgumentError, at_least, positive, probability
 from elementdp.privacy.guarantee import Sampler
 
 Floats = NDArray[np.float64]
-NEGLIGIBLE = 1e-9
-"""Components rarer than this are left out of the score; any score makes a valid attack."""
+NEGLIGIBLE = 1e-7
+"""Components rarer than this are left out of the score, and densities stop at the smallest float: any score makes a
+valid attack, and these make none weaker that counts."""
 
 
 @dataclass(frozen=True)
@@ -66,13 +67,11 @@ class Target:
 
     def _log_density(self, outputs: Floats, secret: int) -> Floats:
         """Up to the normalising constant, which both hypotheses share."""
-        total: Floats | None = None
+        total = np.full_like(outputs, np.finfo(float).tiny)
         for mean, chance in zip(*self.components(secret), strict=True):
             if chance > NEGLIGIBLE:
-                part = np.log(chance) - 0.5 * ((outputs - mean) / self.sigma) ** 2
-                total = part if total is None else np.logaddexp(total, part)
-        assert total is not None
-        return total
+                total += chance * np.exp(-0.5 * ((outputs - mean) / self.sigma) ** 2)
+        return np.log(total)
 
 
 def attack(

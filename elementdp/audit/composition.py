@@ -55,17 +55,3 @@ def _excess(total: float, log_mass: np.ndarray, loss: np.ndarray) -> float:
 def _with_leaks(excess: float, deltas: Sequence[float]) -> float:
     intact = math.fsum(math.log1p(-probability("delta", delta, high_open=True)) for delta in deltas)
     return -math.expm1(intact) + math.exp(intact) * excess
-
-
-def printed_advanced(epsilons: Sequence[float], deltas: Sequence[float], slack: float) -> tuple[float, float]:
-    """The second guarantee of corollary:composition as printed, for δ₀ = ``slack``."""
-    squares = math.fsum(epsilon**2 for epsilon in epsilons)
-    lost = math.fsum(delta / (1 + math.exp(epsilon)) for epsilon, delta in zip(epsilons, deltas, strict=True))
-    return 1.5 * squares + math.sqrt(6 * squares * math.log(1 / slack)), slack + lost
-
-
-def repaired_advanced(epsilons: Sequence[float], deltas: Sequence[float], slack: float) -> tuple[float, float]:
-    """A true one, smaller in ε: ½Σε² + √(2Σε² log(1/δ₀)) at δ = 1 - (1-δ₀)Π(1-δᵢ) ≤ δ₀ + Σδᵢ."""
-    squares = math.fsum(epsilon**2 for epsilon in epsilons)
-    intact = math.fsum(math.log1p(-delta) for delta in (slack, *deltas))
-    return 0.5 * squares + math.sqrt(2 * squares * math.log(1 / slack)), -math.expm1(intact)

@@ -87,7 +87,7 @@ def randomised_response(bit: int, odds: Fraction) -> Distribution:
 
 
 def canonical_pair(odds: Fraction, leak: Fraction) -> tuple[Distribution, Distribution]:
-    """The most revealing (ε, δ)-indistinguishable pair: give the answer away with probability δ, else respond at random.
+    """The most revealing (ε, δ)-indistinguishable pair: the answer itself with probability δ, else a random response.
 
     Every other (ε, δ)-indistinguishable pair is a garbling of it (Kairouz, Oh and Viswanath, 2015).
     """

@@ -4,6 +4,7 @@ A route of its own beside the accountants of :mod:`elementdp.privacy`: events as
 likelihood ratio, Rényi divergences by the trapezoid rule in log space.
 """
 
+import itertools
 import math
 from dataclasses import dataclass
 
@@ -76,7 +77,7 @@ def hockey_stick(p: Mixture, q: Mixture, epsilon: float) -> float:
     nonnegative("epsilon", epsilon)
     edges = _crossings(p, q, epsilon)
     total = 0.0
-    for low, high in zip(edges[:-1], edges[1:], strict=True):
+    for low, high in itertools.pairwise(edges):
         total += max(0.0, p.mass(low, high) - math.exp(epsilon) * q.mass(low, high))
     return total
 

@@ -45,7 +45,7 @@ def fixed_users(size: int) -> Subsampler:
 
 
 def poisson_pairs(rate: Fraction) -> Subsampler:
-    """The repair: each (user, element) pair independently with probability q; the users stay, emptied where not drawn."""
+    """The repair: each (user, element) pair independently with probability q; all users stay, emptied if not drawn."""
 
     def draw(sample: Sample) -> Iterator[tuple[Fraction, Sample]]:
         places = [(u, k) for u, user in enumerate(sample) for k, element in enumerate(user) if element is not None]

@@ -5,13 +5,14 @@ import html
 from elementdp.claims import Effort, Entry, Verdict, entry
 from elementdp.report.display import display_html
 
-_CLASS = {
+VERDICT_CLASS = {
     Verdict.HOLDS: "holds",
     Verdict.HOLDS_LOOSELY: "loosely",
     Verdict.NEEDS_REPAIR: "repair",
     Verdict.FAILS: "fails",
     Verdict.UNCHECKED: "unchecked",
 }
+"""The style class of each verdict."""
 
 
 def badge(claim: str, effort: Effort | str = Effort.QUICK, seed: int = 0) -> None:
@@ -26,7 +27,7 @@ def badge_html(found: Entry) -> str:
     evidence = "".join(f"<li>{html.escape(line)}</li>" for line in found.evidence)
     repair = f"<p><strong>Repaired:</strong> {html.escape(found.repair)}</p>" if found.repair else ""
     return (
-        f'<div class="edp-claim edp-{_CLASS[found.verdict]} tex2jax_process" id="claim-{found.id}">'
+        f'<div class="edp-claim edp-{VERDICT_CLASS[found.verdict]} tex2jax_process" id="claim-{found.id}">'
         f'<p><span class="edp-verdict">{found.verdict}</span> <code>{found.id}</code> '
         f"<em>{html.escape(found.where)}</em></p><p>{html.escape(found.statement)}</p>"
         f"<ul>{evidence}</ul>{repair}</div>"

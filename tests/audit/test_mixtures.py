@@ -1,5 +1,6 @@
 """Gaussian mixtures against mpmath quadrature, closed forms and limits."""
 
+import itertools
 import math
 
 import mpmath
@@ -42,7 +43,7 @@ def test_against_mpmath(q, sigma, others):
         if signs[i] != signs[i + 1]
     ]
     edges = [mpmath.mpf(-30), *roots, mpmath.mpf(40)]
-    total = sum(max(0, mpmath.quad(excess, mpmath.linspace(a, b, 12))) for a, b in zip(edges, edges[1:], strict=False))
+    total = sum(max(0, mpmath.quad(excess, mpmath.linspace(a, b, 12))) for a, b in itertools.pairwise(edges))
     assert hockey_stick(p, r, epsilon) == pytest.approx(float(total), rel=1e-6)
 
 

@@ -2,11 +2,12 @@
 
 import itertools
 import math
+from collections.abc import Hashable
 from fractions import Fraction
 
 import numpy as np
 
-from elementdp.audit.composition import optimal_delta_equal, printed_advanced, repaired_advanced
+from elementdp.audit.composition import optimal_delta_equal
 from elementdp.audit.finite import (
     Distribution,
     canonical_pair,
@@ -18,6 +19,8 @@ from elementdp.audit.finite import (
 )
 from elementdp.audit.programs import garbling_distance, hockey_stick_program, sharp_group_delta, worst_group_delta
 from elementdp.claims import Effort, Fact, Finding, Gap, Role, check
+from elementdp.privacy.composition import compose_advanced, compose_advanced_as_printed
+from elementdp.privacy.guarantee import Guarantee, Unit
 
 _CASES = {Effort.SMOKE: 20, Effort.QUICK: 200, Effort.PAPER: 1000}
 
@@ -29,6 +32,11 @@ def _random_law(rng: np.random.Generator, outcomes: int, *, positive: bool = Fal
     return {outcome: Fraction(count, sum(counts)) for outcome, count in enumerate(counts)}
 
 
+def _random_kernel(rng: np.random.Generator, inputs: int, *, positive: bool = False) -> dict[Hashable, Distribution]:
+    """A randomised function to three outcomes."""
+    return {z: _random_law(rng, 3, positive=positive) for z in range(inputs)}
+
+
 @check("post-processing")
 def post_processing(effort: Effort, seed: int) -> Finding:
     """corollary:post-processing."""
@@ -37,7 +45,7 @@ def post_processing(effort: Effort, seed: int) -> Finding:
     for _ in range(cases):
         p, q = _random_law(rng, 4), _random_law(rng, 4)
         odds = Fraction(int(rng.integers(4, 13)), 4)
-        table = [_random_law(rng, 3) for _ in range(4)]
+        table = _random_kernel(rng, 4)
         before = delta(p, q, odds)
         broken += delta(garble(p, table.__getitem__), garble(q, table.__getitem__), odds) > before
         kept += delta(garble(p, lambda z: {z: Fraction(1)}), q, odds) == before
@@ -49,12 +57,12 @@ def post_processing(effort: Effort, seed: int) -> Finding:
         facts=(
             Fact(
                 Role.PRINTED,
-                f"{cases} random mechanisms and randomised functions, in exact fractions: δ(ε) rose in {broken} of them.",
+                f"{cases} random mechanisms and functions, in exact fractions: δ(ε) rose in {broken} of them.",
                 broken == 0,
             ),
             Fact(
                 Role.PRINTED,
-                f"A linear program over all randomised tests gives the same δ(ε) within {apart:.1g}, and a second one finds "
+                f"A linear program over all tests gives the same δ(ε) within {apart:.1g}, and another one finds "
                 f"every pair to be a post-processing of the canonical (ε, δ) pair (largest miss {gap:.1g}).",
                 apart < 1e-9 and gap < 1e-7,
             ),
@@ -114,7 +122,7 @@ def composition(effort: Effort, seed: int) -> Finding:
     basic, renyi = (sum(_adaptive_case(rng, kind) for _ in range(cases)) for kind in ("basic", "renyi"))
     leak, slack = Fraction(1, 10), Fraction(1, 1000)
     apart = delta(*canonical_pair(Fraction(1), leak), Fraction(1))
-    printed_eps, printed_delta = printed_advanced([0.0], [float(leak)], float(slack))
+    alone = compose_advanced_as_printed([_level(0.0, float(leak))], float(slack))
     grid = list(
         itertools.product(
             (1, 2, 5, 20, 100, 1000), (0.0, 0.01, 0.1, 0.5, 1.0, 3.0), (0.0, 1e-6, 1e-3), (1e-9, 1e-5, 1e-2, 0.5)
@@ -122,17 +130,17 @@ def composition(effort: Effort, seed: int) -> Finding:
     )
     false, broken, broken_half = 0, 0, 0
     for k, epsilon, lost, free in grid:
-        total, small = printed_advanced([epsilon] * k, [lost] * k, free)
-        exact = optimal_delta_equal(total, epsilon, lost, k)
-        false += exact > small * (1 + 1e-9)
-        broken += exact > (free + k * lost) * (1 + 1e-9)
-        half, needed = repaired_advanced([epsilon] * k, [lost] * k, free)
-        broken_half += optimal_delta_equal(half, epsilon, lost, k) > needed * (1 + 1e-9)
+        parts = [_level(epsilon, lost)] * k
+        printed, repaired = compose_advanced_as_printed(parts, free), compose_advanced(parts, free)
+        exact = optimal_delta_equal(printed.epsilon, epsilon, lost, k)
+        false += exact > printed.delta * (1 + 1e-6)
+        broken += exact > (free + k * lost) * (1 + 1e-6)
+        broken_half += optimal_delta_equal(repaired.epsilon, epsilon, lost, k) > repaired.delta * (1 + 1e-6)
     return Finding(
         facts=(
             Fact(
                 Role.PRINTED,
-                f"Basic composition (Σε, Σδ): {cases} random adaptive compositions in exact fractions, {basic} violations.",
+                f"Basic (Σε, Σδ): {cases} random adaptive compositions in exact fractions, {basic} violations.",
                 basic == 0,
             ),
             Fact(
@@ -143,9 +151,9 @@ def composition(effort: Effort, seed: int) -> Finding:
             ),
             Fact(
                 Role.PRINTED,
-                f"k = 1, ε = 0, δ = {leak}, δ₀ = {slack}: printed ({printed_eps:.4g}, {printed_delta:.4g}); but a "
+                f"k = 1, ε = 0, δ = {leak}, δ₀ = {slack}: printed ({alone.epsilon:.4g}, {alone.delta:.4g}); but a "
                 f"(0, δ)-private mechanism can have total variation {apart}, twice the printed δ as δ₀ → 0.",
-                float(apart) <= printed_delta,
+                float(apart) <= alone.delta,
             ),
             Fact(
                 Role.PRINTED,
@@ -155,8 +163,8 @@ def composition(effort: Effort, seed: int) -> Finding:
             ),
             Fact(
                 Role.REPAIRED,
-                f"With δ₀ + Σδ in place of the printed δ the printed ε is a bound on the whole grid ({broken} violations), "
-                f"and so is the smaller ½Σε² + √(2Σε² log(1/δ₀)) ({broken_half} violations).",
+                f"With δ₀ + Σδ for the printed δ the printed ε is a bound on the whole grid ({broken} violations), "
+                f"and so is the smaller Σε tanh(ε/2) + √(2Σε² log(1/δ₀)) ({broken_half} violations).",
                 broken == 0 and broken_half == 0,
             ),
         ),
@@ -166,17 +174,21 @@ def composition(effort: Effort, seed: int) -> Finding:
     )
 
 
+def _level(epsilon: float, lost: float) -> Guarantee:
+    return Guarantee(epsilon, lost, Unit.ELEMENT)
+
+
 def _adaptive_case(rng: np.random.Generator, kind: str) -> bool:
     """Whether one random adaptive composition of two mechanisms violates the basic or the Rényi statement."""
     p, q = (_random_law(rng, 3, positive=True) for _ in range(2))
-    then_p, then_q = ([_random_law(rng, 3, positive=True) for _ in range(3)] for _ in range(2))
+    then_p, then_q = (_random_kernel(rng, 3, positive=True) for _ in range(2))
     joint = compose(p, then_p.__getitem__), compose(q, then_q.__getitem__)
     if kind == "renyi":
         return any(
             renyi_moment(*joint, order)
-            > renyi_moment(p, q, order) * max(renyi_moment(a, b, order) for a, b in zip(then_p, then_q, strict=True))
+            > renyi_moment(p, q, order) * max(renyi_moment(then_p[z], then_q[z], order) for z in then_p)
             for order in (2, 3)
         )
     first, second = Fraction(int(rng.integers(4, 9)), 4), Fraction(int(rng.integers(4, 9)), 4)
-    lost = delta(p, q, first) + max(delta(a, b, second) for a, b in zip(then_p, then_q, strict=True))
+    lost = delta(p, q, first) + max(delta(then_p[z], then_q[z], second) for z in then_p)
     return delta(*joint, first * second) > lost
