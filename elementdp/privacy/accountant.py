@@ -4,33 +4,36 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
-import numpy as np
 from scipy.optimize import brentq
-from scipy.stats import binom
 
 from elementdp.errors import ArgumentError, nonnegative, positive, probability
+from elementdp.privacy.adversaries import Law, adversaries, dominating
 from elementdp.privacy.band import Band
 from elementdp.privacy.curves import gaussian_delta, gaussian_epsilon
 from elementdp.privacy.domination import Knowledge, WorstCase, worst_case
 from elementdp.privacy.events import SubsampledGaussian
-from elementdp.privacy.fourier import Law, delta_bounds, epsilon_bounds
+from elementdp.privacy.fourier import AIM, delta_bounds, epsilon_bounds
 from elementdp.privacy.guarantee import Guarantee, Relation, Unit
-from elementdp.privacy.pairs import Pair, binomial, two_point
 from elementdp.privacy.participation import revealed_delta, revealed_epsilon
 from elementdp.privacy.renyi import printed_epsilon
 
-_Bounds = Callable[[Law], tuple[float, float]]
+_Bounds = Callable[[Law, float], tuple[float, float]]
+_COARSE = 5e-3  # accuracy of lower bounds that are anyway far below the upper one
 
 
 def account(event: SubsampledGaussian, delta: float) -> Band:
     """The ε of ``event`` at ``delta``, as (low, estimate, up). Only ``up`` may be promised to anyone."""
+    return _account(event, delta)
+
+
+def _account(event: SubsampledGaussian, delta: float, *, low: bool = True) -> Band:
     probability("delta", delta, low_open=True, high_open=True)
     worst = worst_case(event)
     if worst.knowledge is Knowledge.GAUSSIAN:
         return _rounded(gaussian_epsilon(delta, worst.change * math.sqrt(event.steps) / event.sigma))
     if worst.knowledge is Knowledge.REVEALED:
         return revealed_epsilon(delta, event.q, event.sigma, event.steps, worst.change)
-    return _bracket(event, worst, lambda law: epsilon_bounds(law, event.steps, delta))
+    return _bracket(event, worst, lambda law, aim: epsilon_bounds(law, event.steps, delta, aim=aim), low=low)
 
 
 def delta_at(event: SubsampledGaussian, epsilon: float) -> Band:
@@ -41,12 +44,12 @@ def delta_at(event: SubsampledGaussian, epsilon: float) -> Band:
         return _rounded(gaussian_delta(epsilon, worst.change * math.sqrt(event.steps) / event.sigma))
     if worst.knowledge is Knowledge.REVEALED:
         return revealed_delta(epsilon, event.q, event.sigma, event.steps, worst.change)
-    return _bracket(event, worst, lambda law: delta_bounds(law, event.steps, epsilon))
+    return _bracket(event, worst, lambda law, aim: delta_bounds(law, event.steps, epsilon, aim=aim))
 
 
 def guarantee(event: SubsampledGaussian, delta: float) -> Guarantee:
     """What may be promised of ``event`` at ``delta``: the upper end of the band, for its unit and relation."""
-    return Guarantee(account(event, delta).up, delta, event.unit, event.relation, event.sampler)
+    return Guarantee(_account(event, delta, low=False).up, delta, event.unit, event.relation, event.sampler)
 
 
 def claimed(event: SubsampledGaussian, delta: float) -> float:
@@ -71,7 +74,7 @@ def calibrate(event: SubsampledGaussian, epsilon: float, delta: float) -> Subsam
     worst_case(event)  # refuse before any work
 
     def excess(log_sigma: float) -> float:
-        up = account(replace(event, sigma=math.exp(log_sigma)), delta).up
+        up = _account(replace(event, sigma=math.exp(log_sigma)), delta, low=False).up
         return math.log(max(up, 1e-12)) - math.log(epsilon)
 
     low = high = math.log(event.sigma)
@@ -96,48 +99,15 @@ def _rounded(value: float) -> Band:
     return Band.between(value * (1 - 1e-9), value * (1 + 1e-9))
 
 
-def _bracket(event: SubsampledGaussian, worst: WorstCase, bounds: _Bounds) -> Band:
-    """Bounds of the dominating law, and of adversaries that exist."""
-    q, sigma, swing, change = event.q, event.sigma, worst.swing, worst.change
-    pair = two_point(q, swing, change, sigma)
-    if worst.knowledge is Knowledge.PAIR:
-        return Band.between(*bounds(_law(pair)))
-    if worst.knowledge is Knowledge.DIRECTED:
-        ends = [bounds(_law(pair)), bounds(_law(pair.exchanged()))]
-        return Band.between(max(low for low, _ in ends), max(up for _, up in ends))
-    if worst.knowledge is Knowledge.COUNTED:
-        return _counted(event, bounds)
-    up = bounds(Law(((1.0, pair),), symmetric=True))[1]
-    return Band.between(max(bounds(_law(way))[0] for way in _adversaries(event, worst)), up)
-
-
-def _law(pair: Pair) -> Law:
-    return Law(((1.0, pair),))
-
-
-def _adversaries(event: SubsampledGaussian, worst: WorstCase) -> list[Pair]:
-    """Explicit data: the changed user's other vectors sum to r, the changed one is ±1 along them; either way round."""
-    swings = {worst.swing, *np.round(np.geomspace(max(1.0, worst.change / 2), worst.swing, 4)).tolist()}
-    pairs = [two_point(event.q, swing, worst.change, event.sigma) for swing in sorted(swings, reverse=True)]
-    return [way for pair in pairs for way in (pair, pair.exchanged())]
-
-
-def _counted(event: SubsampledGaussian, bounds: _Bounds) -> Band:
-    """A whole user under pair sampling: the count of shown coins given away for ``up``, kept for ``low``."""
-    size = event.elements_per_user or 1
-    replaced = event.relation is Relation.REPLACE
-    count = np.arange(1, size + 1)
-    rate = -math.expm1(size * math.log1p(-event.q))
-    weights = binom.pmf(count, size, event.q) / rate
-    keep = weights > 1e-30
-    parts = [
-        (float(weight), two_point(rate, float(j), float(2 * j if replaced else j), event.sigma))
-        for weight, j in zip(weights[keep], count[keep], strict=True)
-    ]
-    pair = binomial(event.q, size, event.sigma, replaced=replaced)
-    laws = [Law(tuple(parts))]
-    pairs = [pair]
-    if not replaced:
-        laws.append(Law(tuple((weight, part.exchanged()) for weight, part in parts)))
-        pairs.append(pair.exchanged())
-    return Band.between(max(bounds(_law(way))[0] for way in pairs), max(bounds(law)[1] for law in laws))
+def _bracket(event: SubsampledGaussian, worst: WorstCase, bounds: _Bounds, *, low: bool = True) -> Band:
+    """Bounds of the dominating laws, and of adversaries that exist (``low`` = False leaves these out)."""
+    laws = dominating(event, worst)
+    attained = worst.knowledge in (Knowledge.PAIR, Knowledge.DIRECTED)
+    ends = [bounds(law, AIM if len(laws) == 1 else 1.0) for law in laws]
+    if len(laws) > 1:  # look closer only at the direction that matters
+        best = max(end for end, _ in ends)
+        ends = [bounds(law, AIM) if end[1] >= best else end for law, end in zip(laws, ends, strict=True)]
+    up = max(end for _, end in ends)
+    if attained:
+        return Band.between(max(end for end, _ in ends), up)
+    return Band.between(max(bounds(law, _COARSE)[0] for law in adversaries(event, worst)) if low else 0.0, up)

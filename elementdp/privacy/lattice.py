@@ -43,7 +43,7 @@ class Lattice:
     @property
     def losses(self) -> Floats:
         """The loss at each knot."""
-        return self.origin + self.h * (self.start + np.arange(len(self.mass)))
+        return np.asarray(self.origin + self.h * (self.start + np.arange(len(self.mass))), dtype=float)
 
     def cumulant(self, tilt: float) -> float:
         """log Σ mass·e^{tilt·loss}."""
@@ -107,7 +107,7 @@ def _lowered(cells: Cells, block: np.ndarray) -> Lattice:
 
 @dataclass(frozen=True)
 class Curve:
-    """δ of T steps at the knots ``start``, ``start + h``, …: e^{tilt·ε − log_scale}·δ(ε) is ``scaled`` within ``error``."""
+    """δ of T steps at knots ``start + h·k``: e^{tilt·ε − log_scale}·δ(ε) is ``scaled`` within ``error``."""
 
     start: float
     h: float
@@ -142,6 +142,12 @@ class Curve:
         high, low = (math.exp(self.log_delta(knot, sign) - target) for knot in (left, right))
         return self.start + self.h * left + math.log1p((high - 1) / (high - low) * math.expm1(self.h))
 
+    def slope(self, epsilon: float) -> float:
+        """How fast log δ falls at ``epsilon``: the tilt whose saddle point is there."""
+        knot = min(max(0, math.floor((epsilon - self.start) / self.h)), len(self.scaled) - 2)
+        ends = [self.log_delta(place, 1) for place in (knot, knot + 1)]
+        return (ends[0] - ends[1]) / self.h
+
     def delta(self, epsilon: float, sign: int) -> float:
         """The bound at ``epsilon``."""
         knot = math.floor((epsilon - self.start) / self.h)
@@ -157,7 +163,7 @@ def compose(lattice: Lattice, steps: int, tilt: float) -> Curve:
     losses, h = lattice.losses, lattice.h
     log_scale = lattice.cumulant(tilt)
     tilted = lattice.mass * np.exp(tilt * losses - log_scale)
-    low, high = _window(losses, tilted, steps)
+    low, high = _window(losses, tilted, steps, h)
     size = next_fast_len(max(64, int((high - low) / h) + 3), real=True)
     # Centre on the mean, so that the phases whose T-th power is taken stay small where the transform is large.
     centre = round(float(np.dot(tilted, np.arange(len(tilted)))))
@@ -184,19 +190,21 @@ def compose(lattice: Lattice, steps: int, tilt: float) -> Curve:
     return Curve(start, h, scaled, error, tilt, steps * log_scale, lost)
 
 
-def _window(losses: Floats, tilted: Floats, steps: int) -> tuple[float, float]:
+def _window(losses: Floats, tilted: Floats, steps: int, h: float) -> tuple[float, float]:
     """An interval that holds all but ``_FOLDED`` of the T-fold tilted law (Chernoff's inequality)."""
     mean = float(np.dot(tilted, losses))
-    centred = losses - mean
-    deviation = math.sqrt(max(float(np.dot(tilted, centred**2)), 1e-300) * steps)
+    some = tilted > 0
+    centred, log_mass = losses[some] - mean, np.log(tilted[some])
+    deviation = max(math.sqrt(steps * float(np.dot(tilted[some], centred**2))), h)
     budget = -math.log(_FOLDED / 2)
     bounds = []
     for sign in (1.0, -1.0):
         best = steps * float(np.max(sign * centred))
         for angle in np.geomspace(0.3, 20, 8) / deviation:
-            powers = angle * sign * centred
-            if float(np.max(powers)) < 600:
-                best = min(best, (steps * math.log(float(np.dot(tilted, np.exp(powers)))) + budget) / angle)
+            powers = angle * sign * centred + log_mass
+            top = float(np.max(powers))
+            cumulant = top + math.log(float(np.sum(np.exp(powers - top))))
+            best = min(best, (steps * cumulant + budget) / angle)
         bounds.append(best)
     return steps * mean - bounds[1], steps * mean + bounds[0]
 

@@ -1,10 +1,10 @@
 """Pairs of Gaussian mixtures on the line, and their privacy loss cut into cells."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import log_ndtr, ndtr
 from scipy.stats import binom
 
 from elementdp.privacy.curves import Floats
@@ -22,7 +22,7 @@ class Mixture:
     means: Floats
 
     def log_ratio(self, u: Floats, slope: bool = False) -> Floats:
-        """log of the density over that of N(0, 1), or its derivative; relative accuracy also where it is nearly zero."""
+        """log of the density over that of N(0, 1), or its derivative; accurate also where it is nearly zero."""
         excess, climb, top = np.zeros_like(u), np.zeros_like(u), np.zeros_like(u)
         for weight, mean in zip(self.weights, self.means, strict=True):
             if mean != 0:
@@ -50,6 +50,18 @@ class Mixture:
             right = a > 0
             total += weight * (ndtr(np.where(right, -a, b)) - ndtr(np.where(right, -b, a)))
         return total
+
+    def log_mass(self, low: Floats, high: Floats) -> Floats:
+        """log of :meth:`mass`, also where it underflows."""
+        logs = []
+        for weight, mean in zip(self.weights, self.means, strict=True):
+            a, b = low - mean, high - mean
+            right = a > 0
+            a, b = np.where(right, -b, a), np.where(right, -a, b)
+            top = log_ndtr(b)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                logs.append(math.log(weight) + top + np.log1p(-np.exp(np.minimum(log_ndtr(a) - top, 0.0))))
+        return np.asarray(np.logaddexp.reduce(logs, axis=0), dtype=float)
 
 
 @dataclass(frozen=True)
@@ -116,16 +128,23 @@ class Cells:
     @property
     def knots(self) -> Floats:
         """The losses between which the cells lie."""
-        return self.origin + self.h * (self.start + np.arange(len(self.down) + 1))
+        return np.asarray(self.origin + self.h * (self.start + np.arange(len(self.down) + 1)), dtype=float)
 
 
-def cells(pair: Pair, h: float, reach: float, *, origin: float = 0.0, above: float = -math.inf) -> Cells:
-    """The loss of ``pair`` above ``above`` in cells of width ``h``, within ``reach`` of a mean of the first law."""
+def cells(
+    pair: Pair, h: float, reach: float, *, origin: float = 0.0, above: float = -math.inf, right_of: float = -math.inf
+) -> Cells:
+    """The loss in cells of width ``h``, within ``reach`` of a mean of the first law.
+
+    Only losses above ``above`` and outcomes right of ``right_of`` are cut.
+    """
     index: list[Floats] = []
     edges_low: list[Floats] = []
     edges_high: list[Floats] = []
     for low, high in windows(pair, reach):
-        for left, right in _monotone(pair, low, high):
+        if high <= right_of:
+            continue
+        for left, right in _monotone(pair, max(low, right_of), high):
             cut = _cuts(pair, left, right, h, origin)
             middle = pair.loss((cut[1:] + cut[:-1]) / 2)
             inside = (cut[1:] > cut[:-1]) & (middle > above)
@@ -136,7 +155,7 @@ def cells(pair: Pair, h: float, reach: float, *, origin: float = 0.0, above: flo
     pieces = _split(pair, cell, np.concatenate(edges_low), np.concatenate(edges_high), h, origin)
     start = int(cell.min())
     size = int(cell.max()) - start + 1
-    down, rise, lift, sink = (np.bincount(cell - start, piece, size) for piece in pieces)
+    down, rise, lift, sink = (np.bincount(cell - start, piece, size).astype(float) for piece in pieces)
     mirrored = np.array_equal(pair.first.weights, pair.second.weights) and np.array_equal(
         pair.first.means, -pair.second.means
     )
@@ -157,7 +176,33 @@ def symmetrised(half: Cells) -> Cells:
     atom = max(0.0, 1.0 - float(down.sum()) - float(rise.sum()))
     start = -(half.start + len(half.down))
     unknown = np.full(len(down), math.nan)  # no adversary shows this pair, so no lower bound is asked of it
-    return Cells(half.origin, half.h, start, down, rise, unknown, unknown, half.outside, atom, symmetrised=True, balanced=True)
+    return Cells(
+        half.origin, half.h, start, down, rise, unknown, unknown, half.outside, atom, symmetrised=True, balanced=True
+    )
+
+
+def merged_plateau(pair: Pair, h: float, reach: float, width: float) -> Cells | None:
+    """The loss after all outcomes left of where it leaves its plateau by ``width`` are merged into one outcome.
+
+    Merging outcomes can only lower δ. The merged one has its exact loss, and the lattice a knot there. ``None`` if
+    there is no plateau to the left.
+    """
+    if min(pair.first.means.min(), pair.second.means.min()) < 0:
+        return None
+    u = np.linspace(-reach, float(pair.first.means.max()) + reach, 4097)
+    end = float(u[int(np.argmax(np.abs(pair.loss(u) - pair.plateau) > width))])
+    edge = np.array([end]), np.array([-np.inf])
+    first, second = (float(mix.mass(edge[1], edge[0])[0]) for mix in (pair.first, pair.second))
+    if end <= -reach or not second > 0:
+        return None
+    cut = cells(pair, h, reach, origin=math.log(first / second), right_of=end)
+    size = len(cut.down)
+    if not cut.start <= 0 <= cut.start + size:  # knot 0 must be on the lattice to carry the merged outcome
+        low, high = min(0, cut.start), max(0, cut.start + size)
+        pad = (cut.start - low, high - cut.start - size)
+        down, rise, lift, sink = (np.pad(old, pad) for old in (cut.down, cut.rise, cut.lift, cut.sink))
+        cut = replace(cut, start=low, down=down, rise=rise, lift=lift, sink=sink)
+    return replace(cut, atom=first, balanced=False)
 
 
 def mixed(parts: list[tuple[float, Cells]]) -> Cells:
@@ -171,7 +216,7 @@ def mixed(parts: list[tuple[float, Cells]]) -> Cells:
     first = parts[0][1]
     outside = sum(weight * part.outside for weight, part in parts) + max(0.0, 1 - sum(weight for weight, _ in parts))
     balanced = all(part.balanced for _, part in parts)
-    return Cells(first.origin, first.h, start, *sums, outside, balanced=balanced)
+    return Cells(first.origin, first.h, start, sums[0], sums[1], sums[2], sums[3], outside, balanced=balanced)
 
 
 def windows(pair: Pair, reach: float) -> list[tuple[float, float]]:
@@ -263,9 +308,10 @@ def _split(
     sink[narrow] = np.sum((mass - up) * offset, axis=1)
     # Wide pieces: from the two distribution functions; s(1−s)h is concave, so the lift is at most that of the mean.
     wide = ~narrow
-    first = pair.first.mass(low[wide], high[wide])
-    second = pair.second.mass(low[wide], high[wide])
-    lifted = np.clip((first - np.exp(knot[wide]) * second) / -np.expm1(-h), 0.0, first)
+    log_mass = pair.first.log_mass(low[wide], high[wide])
+    ratio = np.exp(np.minimum(knot[wide] + pair.second.log_mass(low[wide], high[wide]) - log_mass, 0.0))
+    first = np.exp(log_mass)
+    lifted = np.clip(first * (1 - ratio) / -np.expm1(-h), 0.0, first)
     rise[wide], down[wide] = lifted, first - lifted
     with np.errstate(divide="ignore", invalid="ignore"):
         lift[wide] = np.where(first > 0, lifted * (first - lifted) / first * h * math.exp(h), 0.0)

@@ -61,7 +61,7 @@ def _log_mixture(z: Floats, mean: float, q: float, sigma: float) -> Floats:
 def _union(windows: list[tuple[float, float]], step: float) -> Floats:
     """Points of the lattice ``step``·ℤ that lie in any of the windows."""
     ranges = [np.arange(math.floor(low / step), math.ceil(high / step) + 1) for low, high in windows]
-    return np.unique(np.concatenate(ranges)) * step
+    return np.asarray(np.unique(np.concatenate(ranges)) * step, dtype=float)
 
 
 def mironov(epsilon: float, order: float, delta: float) -> float:
