@@ -1,0 +1,58 @@
+"""Which element an event belongs to: a public function of its item, or a column of the table."""
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+
+from elementdp.elements import Partition, domain_of
+from elementdp.errors import ArgumentError
+from elementdp.privacy import Unit
+from elementdp.release.tables import Events
+
+KEYS: dict[str, Callable[[], Partition]] = {
+    "item": Partition.identity,
+    "domain": lambda: Partition.from_key(domain_of, "domain"),
+    "user": Partition.single,
+}
+"""Elements by name: each item its own; a URL's domain; all a user has (which is user-level privacy)."""
+
+
+@dataclass(frozen=True)
+class ElementRule:
+    """Elements by a ``column`` of the table, or by a ``partition`` of the items."""
+
+    words: str
+    partition: Partition | None = None
+    column: str | None = None
+    unit: Unit = Unit.ELEMENT
+    alone: bool = False
+
+    def holds_one(self, items: Sequence[str]) -> bool:
+        """Whether no element holds two of ``items``, as can be seen without the data."""
+        if self.alone or len(items) <= 1:
+            return True
+        return self.partition is not None and len(set(map(self.partition.key, items))) == len(items)
+
+    def key(self, item: str) -> Hashable:
+        """The element of an item, for elements that are a function of it."""
+        assert self.partition is not None
+        return self.partition.key(item)
+
+
+def element_rule(
+    element: str | Partition | Callable[[str], Hashable], user: str, item: str, events: Events
+) -> ElementRule:
+    """The rule that ``element`` names: a column of the table if there is one, else ``item``, ``domain`` or ``user``."""
+    if isinstance(element, Partition):
+        return ElementRule(f"{item} by {element.name}", element)
+    if callable(element):
+        partition = Partition.from_key(element)
+        return ElementRule(f"{item} by {partition.name}", partition)
+    element = {item: "item", user: "user"}.get(element, element)
+    if element in events.names and element not in (item, user):
+        return ElementRule(f"column {element}", column=events.need(element))
+    if element not in KEYS:
+        choices = [*map(repr, events.names), *KEYS]
+        raise ArgumentError("element", element, f"a column of {events.source} or a key: one of {', '.join(choices)}")
+    words = {"item": f"each {item}", "domain": f"the domain of {item}", "user": "all a user has"}[element]
+    unit = Unit.USER if element == "user" else Unit.ELEMENT
+    return ElementRule(words, KEYS[element](), unit=unit, alone=element == "item")

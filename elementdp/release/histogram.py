@@ -1,0 +1,207 @@
+"""The clustered histogram of Section 3.2 (eqn:histogram-mechanism) for a table of events, as sums of counts."""
+
+import math
+import warnings
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from elementdp import __version__
+from elementdp.elements import Partition
+from elementdp.errors import ArgumentError, at_least
+from elementdp.privacy import Guarantee, Relation
+from elementdp.release.budget import Ledger, Spent, Split
+from elementdp.release.discovery import Threshold, discover
+from elementdp.release.elements import element_rule
+from elementdp.release.ingest import Codes, Columns, Progress, ingest
+from elementdp.release.noise import AddNoise, Integers, exact_noise, scale_for, seeded_noise
+from elementdp.release.projection import Ball, Groups
+from elementdp.release.radius import RHO_GRID, STEPS, RadiusSearch, balance, groups_above
+from elementdp.release.spill import PART_BYTES, Spill
+from elementdp.release.tables import BATCH_ROWS, Table, open_events
+
+
+@dataclass(frozen=True)
+class PrivateHistogram:
+    """A histogram that may leave the house, and what it promises.
+
+    ``histogram`` has the columns ``item`` and ``count``: sums over users, each group's counts within ρ, plus noise of
+    standard deviation ``noise`` (so a count may be negative). For averages divide by the number of users if that is
+    public; the number of users seen in the table is not.
+    """
+
+    histogram: pa.Table
+    guarantee: Guarantee
+    element: str
+    rho: float
+    noise: float
+    spent: tuple[Spent, ...]
+    discovered: bool
+    seeded: bool
+
+    def as_json(self) -> dict[str, Any]:
+        """The guarantee and how it was come by, for the file that carries it."""
+        return {
+            "statement": str(self.guarantee) if not self.seeded else "NONE: seeded noise, for testing only",
+            "unit": self.guarantee.unit.words,
+            "element": self.element,
+            "relation": self.guarantee.relation.words,
+            "epsilon": self.guarantee.epsilon,
+            "delta": self.guarantee.delta,
+            "rho": self.rho,
+            "noise": {
+                "distribution": "rounded Gaussian, seeded" if self.seeded else "exact discrete Gaussian (OpenDP)",
+                "standard deviation": self.noise,
+            },
+            "items": "discovered privately" if self.discovered else "public list",
+            "spent": [vars(one) for one in self.spent],
+            "elementdp": __version__,
+        }
+
+
+def private_histogram(
+    table: Table,
+    *,
+    user: str,
+    item: str,
+    element: str | Partition | Callable[[str], Hashable],
+    epsilon: float,
+    delta: float,
+    count: str | None = None,
+    domain: Sequence[str] | None = None,
+    rho: float | None = None,
+    ignore_unknown_items: bool = False,
+    max_items_per_element: int = 100,
+    split: Split | None = None,
+    seed: int | None = None,
+    progress: Progress = lambda stage, share: None,
+    batch_rows: int = BATCH_ROWS,
+    part_bytes: int = PART_BYTES,
+) -> PrivateHistogram:
+    """The histogram of ``item``, (ε, δ)-private for one element of one user, whatever the table holds.
+
+    ``table`` is a CSV, TSV, JSON lines or Parquet file, a pandas frame or an Arrow table, one event a row (or ``count``
+    events). ``element`` is a column, ``"domain"`` (of a URL), ``"item"``, ``"user"`` (user-level privacy), or a public
+    partition or function of items. ``domain`` lists the items publicly; without it they are discovered privately, each
+    group naming at most ``max_items_per_element``. ``rho`` bounds a group's ℓ2 norm and must not be read off the data;
+    without it, it is chosen privately. ``split`` says which share of the budget these two stages get.
+
+    Memory holds one batch, one part of the table on disk (``part_bytes``) and the items, never the events.
+    An error message may quote the table: it is for the table's owner and not covered by the guarantee.
+    """
+    ledger = Ledger(epsilon, delta, split or Split(), discovers=domain is None, chooses_radius=rho is None)
+    ball = None if rho is None else Ball.of(rho)
+    public = None if domain is None else _public(domain)
+    if seed is not None:
+        warnings.warn(
+            "a seeded release is for testing only: whoever knows the seed can take the noise off", stacklevel=2
+        )
+    add_noise = exact_noise if seed is None else seeded_noise(at_least("seed", seed, 0))
+    events = open_events(table, at_least("batch_rows", batch_rows, 1))
+    rule = element_rule(element, user, item, events)
+    threshold = None
+    if public is None:
+        threshold = Threshold.of(
+            ledger.mu_for("discovery"), ledger.threshold_delta, max_items_per_element, one_item=rule.alone
+        )
+
+    with Spill(pa.string() if public is None else pa.int64(), part_bytes=part_bytes) as spill:
+        ingest(
+            events,
+            Columns(user, item, count),
+            rule,
+            spill,
+            public,
+            ignore_unknown_items=ignore_unknown_items,
+            progress=progress,
+        )
+        codes = public
+        if codes is None:
+            assert threshold is not None
+            codes = discover(spill, threshold, add_noise, progress)
+            _pay_discovery(ledger, threshold)
+        data = _Data(spill, codes, rule.holds_one(codes.items))
+        if ball is None:
+            ball = _private_ball(data, ledger, add_noise, progress)
+        sums = data.sums(ball, progress)
+
+    sensitivity = ball.sensitivity(one_item=data.one_item)
+    scale = scale_for(sensitivity, ledger.mu_for("release"))
+    noise = scale / ball.grid
+    spent = Spent("release", ledger.mu_for("release"), 0.0, sensitivity / ball.grid, noise)
+    ledger.pay(spent, grid_scale=scale, coordinates=len(codes.items))
+    ledger.check()
+    # Digits far below the noise say nothing.
+    digits = max(0, math.ceil(2 - math.log10(noise)))
+    noisy = np.round(add_noise(sums, scale) / ball.grid, digits)
+    progress("adding noise", 1.0)
+    return PrivateHistogram(
+        histogram=pa.table({"item": pa.array(codes.items, pa.string()), "count": pa.array(noisy, pa.float64())}),
+        guarantee=Guarantee(epsilon, delta, rule.unit, Relation.REPLACE),
+        element=rule.words,
+        rho=ball.rho,
+        noise=noise,
+        spent=tuple(ledger.spent),
+        discovered=public is None,
+        seeded=seed is not None,
+    )
+
+
+@dataclass(frozen=True)
+class _Data:
+    """The groups on disk, seen on the items of ``codes`` only; ``one_item`` if no element holds two of these."""
+
+    spill: Spill
+    codes: Codes
+    one_item: bool
+
+    def groups(self, stage: str, progress: Progress) -> Iterator[Groups]:
+        for share, part in self.spill.shares():
+            items = part.column("item").combine_chunks()
+            places = self.codes.of(items) if pa.types.is_string(items.type) else items.to_numpy()
+            known = places >= 0
+            keys, units = part.column("key").to_numpy()[known], part.column("units").to_numpy()[known]
+            groups = Groups.of(keys, places[known], units)
+            yield groups.apart() if self.one_item else groups
+            progress(stage, share)
+
+    def sums(self, ball: Ball, progress: Progress) -> Integers:
+        """The projected counts of each item, summed over groups, in steps of the ball's grid."""
+        total = np.zeros(len(self.codes.items), dtype=np.int64)
+        for groups in self.groups("adding up", progress):
+            np.add.at(total, groups.items, groups.project(ball))
+        return total
+
+
+def _public(domain: Sequence[str]) -> Codes:
+    if isinstance(domain, str):
+        raise ArgumentError("domain", domain, "a list of items")
+    items = list(dict.fromkeys(map(str, domain)))
+    if not items:
+        raise ArgumentError("domain", domain, "a list of at least one item")
+    return Codes(items)
+
+
+def _pay_discovery(ledger: Ledger, rule: Threshold) -> None:
+    grid = rule.ball.grid
+    spent = Spent(
+        "discovery", ledger.mu_for("discovery"), ledger.threshold_delta, rule.sensitivity / grid, rule.scale / grid
+    )
+    ledger.pay(spent, grid_scale=rule.scale, coordinates=2 * rule.most_items)
+
+
+def _private_ball(data: _Data, ledger: Ledger, add_noise: AddNoise, progress: Progress) -> Ball:
+    """ρ by :mod:`elementdp.release.radius`, on the items of the release."""
+    search = RadiusSearch.of(ledger.mu_for("radius"))
+    above = np.zeros(len(RHO_GRID), dtype=np.int64)
+    for groups in data.groups("choosing rho", progress):
+        above += groups_above(groups.norms())
+    unit = Ball.of(1.0)
+    per_rho = unit.sensitivity(one_item=data.one_item) / unit.grid
+    wanted = balance(len(data.codes.items), per_rho, ledger.mu_for("release"))
+    spent = Spent("choice of rho", ledger.mu_for("radius"), 0.0, math.sqrt(STEPS), search.noise)
+    ledger.pay(spent, grid_scale=search.scale, coordinates=STEPS)
+    return Ball.of(search.choose(above, wanted, add_noise))
