@@ -111,7 +111,7 @@ def command(
     promise = result.as_json()
     console.print(f"{promise['statement']}; element: {result.element}", highlight=False)
     console.print(
-        f"{result.histogram.num_rows} items ({promise['items']}), rho {result.rho:g}, noise {result.noise:.4g} a count",
+        f"{result.histogram.num_rows} items ({promise['items']}), rho {result.rho:g}",
         highlight=False,
     )
     table = Table("stage", "mu", "delta", "sensitivity", "noise")

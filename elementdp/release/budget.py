@@ -10,10 +10,8 @@ of it up from what was really done and refuses a release that would cost more th
 import math
 from dataclasses import dataclass, field
 
-from scipy.optimize import brentq
-from scipy.special import log_ndtr
-
 from elementdp.errors import ArgumentError, NoGuaranteeError, positive, probability
+from elementdp.mechanisms.gaussian_curve import gaussian_delta, gaussian_mu
 from elementdp.release.noise import ROUNDING_DELTA, rounding_epsilon
 
 _MARGIN = 2.0**-20
@@ -47,27 +45,6 @@ class Split:
             probability(name, getattr(self, name), low_open=True, high_open=True)
         if self.discovery + self.radius >= 1:
             raise ArgumentError("discovery + radius", self.discovery + self.radius, "< 1: the release needs a share")
-
-
-def gaussian_delta(epsilon: float, mu: float) -> float:
-    """δ(ε) = Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ), the exact curve of N(0, 1) against N(μ, 1) (Balle & Wang 2018)."""
-    first = float(log_ndtr(mu / 2 - epsilon / mu))
-    second = epsilon + float(log_ndtr(-mu / 2 - epsilon / mu))
-    return math.exp(first) * -math.expm1(second - first) if second < first else 0.0
-
-
-def gaussian_mu(epsilon: float, delta: float) -> float:
-    """The largest μ whose exact Gaussian curve passes below (ε, δ)."""
-    high = 1.0
-    while gaussian_delta(epsilon, high) <= delta:
-        high *= 2
-    low = high
-    while gaussian_delta(epsilon, low) > delta:
-        low /= 2
-    found = float(brentq(lambda mu: gaussian_delta(epsilon, mu) - delta, low, high, xtol=low * 1e-12))
-    while gaussian_delta(epsilon, found) > delta:  # the root finder may stop on the wrong side
-        found *= 1 - 1e-12
-    return found
 
 
 @dataclass
@@ -116,7 +93,7 @@ class Ledger:
         """δ at the wanted ε of everything entered so far, by the sum in :mod:`elementdp.release.noise`."""
         mu = math.sqrt(sum(one.mu**2 for one in self.spent))
         tail = math.exp(min(self.epsilon, 700.0)) * self._coordinates * ROUNDING_DELTA
-        noise = math.exp(self._rounding) * (gaussian_delta(self.epsilon - self._rounding, mu) + tail) if mu else 0.0
+        noise = math.exp(self._rounding) * (gaussian_delta(self.epsilon - self._rounding, mu) + tail)
         return noise + sum(one.delta for one in self.spent)
 
     def check(self) -> None:

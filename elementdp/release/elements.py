@@ -3,6 +3,9 @@
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from elementdp.elements import Partition, domain_of
 from elementdp.errors import ArgumentError
 from elementdp.privacy import Unit
@@ -26,11 +29,12 @@ class ElementRule:
     unit: Unit = Unit.ELEMENT
     alone: bool = False
 
-    def holds_one(self, items: Sequence[str]) -> bool:
-        """Whether no element holds two of ``items``, as can be seen without the data."""
-        if self.alone or len(items) <= 1:
-            return True
-        return self.partition is not None and len(set(map(self.partition.key, items))) == len(items)
+    def single(self, items: Sequence[str]) -> NDArray[np.bool_]:
+        """For each of ``items``, whether its element holds no other of them, as can be seen without the data."""
+        if self.alone or len(items) <= 1 or self.partition is None:
+            return np.full(len(items), self.alone or len(items) <= 1)
+        clusters = self.partition.clusters(items)
+        return np.asarray(clusters.sizes[clusters.labels] == 1)
 
     def key(self, item: str) -> Hashable:
         """The element of an item, for elements that are a function of it."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from elementdp import __version__
 from elementdp.elements import Partition
@@ -28,16 +29,15 @@ from elementdp.release.tables import BATCH_ROWS, Table, open_events
 class PrivateHistogram:
     """A histogram that may leave the house, and what it promises.
 
-    ``histogram`` has the columns ``item`` and ``count``: sums over users, each group's counts within ρ, plus noise of
-    standard deviation ``noise`` (so a count may be negative). For averages divide by the number of users if that is
-    public; the number of users seen in the table is not.
+    ``histogram`` has the columns ``item``, ``count`` and ``noise``: sums over users, each group's counts within ρ, plus
+    noise of the standard deviation given (so a count may be negative). For averages divide by the number of users if
+    that is public; the number of users seen in the table is not.
     """
 
     histogram: pa.Table
     guarantee: Guarantee
     element: str
     rho: float
-    noise: float
     spent: tuple[Spent, ...]
     discovered: bool
     seeded: bool
@@ -52,10 +52,7 @@ class PrivateHistogram:
             "epsilon": self.guarantee.epsilon,
             "delta": self.guarantee.delta,
             "rho": self.rho,
-            "noise": {
-                "distribution": "rounded Gaussian, seeded" if self.seeded else "exact discrete Gaussian (OpenDP)",
-                "standard deviation": self.noise,
-            },
+            "noise": "rounded Gaussian, seeded" if self.seeded else "exact discrete Gaussian (OpenDP)",
             "items": "discovered privately" if self.discovered else "public list",
             "spent": [vars(one) for one in self.spent],
             "elementdp": __version__,
@@ -123,49 +120,56 @@ def private_histogram(
             assert threshold is not None
             codes = discover(spill, threshold, add_noise, progress)
             _pay_discovery(ledger, threshold)
-        data = _Data(spill, codes, rule.holds_one(codes.items))
+        data = _Data(spill, codes, rule.single(codes.items))
         if ball is None:
             ball = _private_ball(data, ledger, add_noise, progress)
         sums = data.sums(ball, progress)
 
-    sensitivity = ball.sensitivity(one_item=data.one_item)
-    scale = scale_for(sensitivity, ledger.mu_for("release"))
-    noise = scale / ball.grid
-    spent = Spent("release", ledger.mu_for("release"), 0.0, sensitivity / ball.grid, noise)
-    ledger.pay(spent, grid_scale=scale, coordinates=len(codes.items))
+    scales = data.scales(ball, ledger.mu_for("release"))
+    noise = scales / ball.grid
+    widest = ball.sensitivity(one_item=bool(data.single.all()))
+    spent = Spent("release", ledger.mu_for("release"), 0.0, widest / ball.grid, float(noise.max(initial=0.0)))
+    ledger.pay(spent, grid_scale=float(scales.min(initial=math.inf)), coordinates=len(scales))
     ledger.check()
-    # Digits far below the noise say nothing.
-    digits = max(0, math.ceil(2 - math.log10(noise)))
-    noisy = np.round(add_noise(sums, scale) / ball.grid, digits)
+    noisy = np.empty(len(sums), dtype=np.int64)
+    for scale in np.unique(scales).tolist():
+        noisy[scales == scale] = add_noise(sums[scales == scale], scale)
     progress("adding noise", 1.0)
     return PrivateHistogram(
-        histogram=pa.table({"item": pa.array(codes.items, pa.string()), "count": pa.array(noisy, pa.float64())}),
+        histogram=_table(codes.items, noisy / ball.grid, noise),
         guarantee=Guarantee(epsilon, delta, rule.unit, Relation.REPLACE),
         element=rule.words,
         rho=ball.rho,
-        noise=noise,
         spent=tuple(ledger.spent),
         discovered=public is None,
         seeded=seed is not None,
     )
 
 
+def _table(items: Sequence[str], counts: NDArray[np.float64], noise: NDArray[np.float64]) -> pa.Table:
+    digits = max(0, math.ceil(2 - math.log10(noise.min(initial=1e9))))  # digits far below the noise say nothing
+    columns = {"item": pa.array(items, pa.string()), "count": np.round(counts, digits), "noise": noise}
+    return pa.table(columns)
+
+
 @dataclass(frozen=True)
 class _Data:
-    """The groups on disk, seen on the items of ``codes`` only; ``one_item`` if no element holds two of these."""
+    """The groups on disk, seen on the items of ``codes`` only; ``single`` marks those alone in their element."""
 
     spill: Spill
     codes: Codes
-    one_item: bool
+    single: NDArray[np.bool_]
 
     def groups(self, stage: str, progress: Progress) -> Iterator[Groups]:
         for share, part in self.spill.shares():
             items = part.column("item").combine_chunks()
             places = self.codes.of(items) if pa.types.is_string(items.type) else items.to_numpy()
+            keys, units = part.column("key").to_numpy(), part.column("units").to_numpy()
             known = places >= 0
-            keys, units = part.column("key").to_numpy()[known], part.column("units").to_numpy()[known]
-            groups = Groups.of(keys, places[known], units)
-            yield groups.apart() if self.one_item else groups
+            single = known & self.single[places] if len(self.single) else known
+            for rows, apart in ((single, True), (known & ~single, False)):
+                groups = Groups.of(keys[rows], places[rows], units[rows])
+                yield groups.apart() if apart else groups
             progress(stage, share)
 
     def sums(self, ball: Ball, progress: Progress) -> Integers:
@@ -174,6 +178,11 @@ class _Data:
         for groups in self.groups("adding up", progress):
             np.add.at(total, groups.items, groups.project(ball))
         return total
+
+    def scales(self, ball: Ball, mu: float) -> NDArray[np.float64]:
+        """The noise of each item that costs μ, in steps of the ball's grid."""
+        alone, shared = (scale_for(ball.sensitivity(one_item=one), mu) for one in (True, False))
+        return np.where(self.single, alone, shared)
 
 
 def _public(domain: Sequence[str]) -> Codes:
@@ -200,8 +209,7 @@ def _private_ball(data: _Data, ledger: Ledger, add_noise: AddNoise, progress: Pr
     for groups in data.groups("choosing rho", progress):
         above += groups_above(groups.norms())
     unit = Ball.of(1.0)
-    per_rho = unit.sensitivity(one_item=data.one_item) / unit.grid
-    wanted = balance(len(data.codes.items), per_rho, ledger.mu_for("release"))
+    wanted = balance(data.scales(unit, ledger.mu_for("release")) / unit.grid)
     spent = Spent("choice of rho", ledger.mu_for("radius"), 0.0, math.sqrt(STEPS), search.noise)
     ledger.pay(spent, grid_scale=search.scale, coordinates=STEPS)
     return Ball.of(search.choose(above, wanted, add_noise))

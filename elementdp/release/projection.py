@@ -5,7 +5,8 @@ Rounding down keeps the norm within R = ⌊Gρ⌋, checked in whole numbers and 
 
 **Sensitivity.** Neighbours differ in the data of one group, so in one z, from z to z' say (either may be 0). Both are
 non-negative, so ‖z − z'‖² = ‖z‖² + ‖z'‖² − 2⟨z, z'⟩ ≤ 2R²: sensitivity √2·R, attained by two items of one element.
-If an element holds a single item, z and z' are numbers in [0, R] and the sensitivity is R.
+If an element holds a single item, z and z' are numbers in [0, R] and the sensitivity is R. A neighbour changes one
+element, so each item's noise need only suit the element it is in.
 
 A group's z must not depend on any other group, not even in the last bit: counts are added up as whole numbers, and
 the squares in ‖v‖ are added in order of size, so neither the order of the table nor the batches matter.

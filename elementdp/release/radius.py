@@ -2,10 +2,10 @@
 
 The expected ℓ1 error of the release is at most
 
-    Σ over groups (‖v‖ − ρ)₊ + d·ρ·s,   s = √(2/π) × (noise per unit of ρ),
+    Σ over groups (‖v‖ − ρ)₊ + ρ·Σ over items s_j,   s_j = √(2/π) × (the item's noise per unit of ρ),
 
-bias plus noise on d items (exact for one-item elements), which is convex in ρ and least where the number of groups
-with ‖v‖ > ρ falls to d·s. That number, N(ρ), moves by at most 1 between neighbours, so a binary search over a public
+bias plus noise (exact for one-item elements), which is convex in ρ and least where the number of groups with ‖v‖ > ρ
+falls to Σ s_j. That number, N(ρ), moves by at most 1 between neighbours, so a binary search over a public
 grid of ρ, with a noisy N at each of its few steps, finds the place. The steps are adaptive and each is a Gaussian
 query, so together they cost μ² = steps/σ². A bad choice costs accuracy, never privacy.
 """
@@ -61,6 +61,6 @@ def groups_above(norms: NDArray[np.float64]) -> NDArray[np.int64]:
     return np.asarray(len(norms) - np.searchsorted(np.sort(norms), RHO_GRID, side="right"), dtype=np.int64)
 
 
-def balance(items: int, sensitivity: float, mu: float) -> float:
-    """d·s: the number of clipped groups at which a larger ρ costs as much noise as it saves bias."""
-    return items * math.sqrt(2 / math.pi) * sensitivity / mu
+def balance(noise_per_rho: NDArray[np.float64]) -> float:
+    """Σ s_j: the number of clipped groups at which a larger ρ costs as much noise as it saves bias."""
+    return math.sqrt(2 / math.pi) * float(noise_per_rho.sum())
