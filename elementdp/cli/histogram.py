@@ -2,7 +2,10 @@
 
 import signal
 import sys
+import tempfile
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
@@ -10,6 +13,8 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
+
+from elementdp.errors import ElementdpError
 
 
 @click.command("histogram")
@@ -88,7 +93,7 @@ def command(
             tasks[stage] = bar.add_task(stage, total=1.0)
         bar.update(tasks[stage], completed=share)
 
-    with bar, warnings.catch_warnings(record=True) as caught:
+    with _disk_errors(), bar, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         result = private_histogram(
             events,
@@ -105,7 +110,8 @@ def command(
             seed=seed,
             progress=progress,
         )
-    written = write_release(result, target)
+    with _disk_errors():
+        written = write_release(result, target)
     for warning in caught:
         console.print(f"[bold]warning:[/bold] {warning.message}")
     promise = result.as_json()
@@ -120,6 +126,15 @@ def command(
     console.print(table)
     for path in written:
         click.echo(path)
+
+
+@contextmanager
+def _disk_errors() -> Iterator[None]:
+    """A full disk or a folder without write permission is a refusal like others."""
+    try:
+        yield
+    except OSError as error:
+        raise ElementdpError(f"{error} (temporary files go to {tempfile.gettempdir()}; TMPDIR changes that)") from error
 
 
 def _stop(number: int, frame: FrameType | None) -> None:

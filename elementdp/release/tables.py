@@ -44,7 +44,8 @@ def open_events(table: Table, batch_rows: int = BATCH_ROWS) -> Events:
     if isinstance(table, pa.Table):
         return Events("the table", tuple(table.column_names), lambda names: _from_arrow(table, names, batch_rows))
     if isinstance(table, pd.DataFrame):
-        return Events("the table", tuple(map(str, table.columns)), lambda names: _from_pandas(table, names, batch_rows))
+        columns = tuple(name for name in table.columns if isinstance(name, str))
+        return Events("the table", columns, lambda names: _from_pandas(table, names, batch_rows))
     if not isinstance(table, str | Path):
         raise TableError(f"a table is a path, a pandas DataFrame or a pyarrow Table, not a {type(table).__name__}")
     path = Path(table)

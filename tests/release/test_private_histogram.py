@@ -1,0 +1,282 @@
+"""The release as a whole: exact sums whatever the batches, neighbours within the bound, noise as stated."""
+
+import math
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import chi2
+
+from elementdp.elements import Partition, domain_of
+from elementdp.errors import ArgumentError
+from elementdp.privacy import Relation, Unit
+from elementdp.release import PrivateHistogram, TableError, private_histogram
+
+BUDGET = {"epsilon": 1.0, "delta": 1e-6}
+DOMAIN = [f"http://{site}.org/{page}" for site in "abc" for page in range(3)] + ["http://lone.org/0"]
+
+Event = tuple[str, str, float]
+
+
+@pytest.fixture
+def silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take the noise off: what is left is the exact query."""
+    monkeypatch.setattr("elementdp.release.histogram.exact_noise", lambda values, scale: values)
+
+
+def frame(events: list[Event]) -> pd.DataFrame:
+    return pd.DataFrame(events, columns=["user", "url", "times"])
+
+
+def sample(rows: int, seed: int = 0) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    users = [f"u{k}" for k in rng.integers(0, 12, rows)]
+    urls = [DOMAIN[k] for k in np.minimum(rng.geometric(0.3, rows) - 1, len(DOMAIN) - 1)]
+    return frame(list(zip(users, urls, rng.integers(0, 5, rows).tolist(), strict=True)))
+
+
+def by_hand(table: pd.DataFrame, rho: float) -> dict[str, float]:
+    """eqn:histogram-mechanism without noise, as sums, straight from its definition."""
+    groups: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    for user, url, times in table.itertuples(index=False):
+        groups[user, domain_of(url)][url] += times
+    sums: dict[str, float] = dict.fromkeys(DOMAIN, 0.0)
+    for counts in groups.values():
+        norm = math.sqrt(sum(count**2 for count in counts.values()))
+        for url, count in counts.items():
+            sums[url] += count * min(1.0, rho / norm) if norm else 0.0
+    return sums
+
+
+def release(table: object, **options: object) -> PrivateHistogram:
+    chosen = {"user": "user", "item": "url", "element": "domain", "count": "times", "domain": DOMAIN, "rho": 2.5}
+    return private_histogram(table, **(chosen | BUDGET | options))  # type: ignore[arg-type]
+
+
+def counts(result: PrivateHistogram) -> dict[str, float]:
+    return dict(zip(*(result.histogram.column(name).to_pylist() for name in ("item", "count")), strict=True))
+
+
+@pytest.mark.usefixtures("silent")
+@pytest.mark.parametrize("batch_rows", [1, 7, 1000])
+@pytest.mark.parametrize("part_bytes", [1 << 9, 1 << 25])
+def test_batches_and_parts_do_not_matter(batch_rows: int, part_bytes: int) -> None:
+    table = sample(300)
+    found = release(table, batch_rows=batch_rows, part_bytes=part_bytes)
+    assert found.histogram.equals(release(table).histogram)
+    digits = 10 ** -max(0, math.ceil(2 - math.log10(min(found.histogram.column("noise").to_pylist()))))
+    assert counts(found) == pytest.approx(by_hand(table, 2.5), abs=digits)
+
+
+@pytest.mark.usefixtures("silent")
+@pytest.mark.parametrize("extension", ["csv", "tsv", "jsonl", "parquet", "arrow", "shuffled"])
+def test_every_form_of_a_table_gives_the_same(extension: str, tmp_path: Path) -> None:
+    table = sample(200)
+    path = tmp_path / f"events.{extension}"
+    source: object = path
+    match extension:
+        case "csv" | "tsv":
+            table.to_csv(path, index=False, sep="," if extension == "csv" else "\t")
+        case "jsonl":
+            table.to_json(path, orient="records", lines=True)
+        case "parquet":
+            table.assign(user=table["user"].astype("category")).to_parquet(path, index=False)
+        case "arrow":
+            source = pa.Table.from_pandas(table)
+        case _:
+            source = table.sample(frac=1.0, random_state=1)
+    assert release(source).histogram.equals(release(table).histogram)
+
+
+@pytest.mark.usefixtures("silent")
+def test_discovery_with_parts_split_again_finds_the_same() -> None:
+    events = [(f"u{k}", f"http://{site}.org/{page}", 1.0) for k in range(300) for site in "ab" for page in range(4)]
+    table = frame([*events, ("u1", "http://rare.org/x", 1.0)])
+    whole, split = (release(table, domain=None, part_bytes=size) for size in (1 << 25, 1 << 9))
+    assert whole.histogram.equals(split.histogram)
+    assert whole.histogram.column("item").to_pylist() == sorted({url for _, url, _ in events})
+    assert whole.discovered
+
+
+def test_guarantee_and_budget_are_stated() -> None:
+    result = release(sample(100), domain=None, rho=None)
+    assert (result.guarantee.epsilon, result.guarantee.delta) == (1.0, 1e-6)
+    assert (result.guarantee.unit, result.guarantee.relation) == (Unit.ELEMENT, Relation.REPLACE)
+    assert [one.stage for one in result.spent] == ["discovery", "choice of rho", "release"]
+    for one in result.spent:
+        assert one.mu >= one.sensitivity / one.noise * (1 - 1e-9) if one.noise else True
+    assert result.as_json()["element"] == "the domain of url"
+    assert "(1, 1e-06)-DP for one element of one user" in result.as_json()["statement"]
+
+
+def test_items_alone_in_their_element_get_the_smaller_noise() -> None:
+    noise = release(sample(50)).histogram.column("noise").to_pylist()
+    assert noise[0] / noise[-1] == pytest.approx(math.sqrt(2))
+    assert len(set(noise[:-1])) == 1
+
+
+def test_user_level_privacy_is_one_element() -> None:
+    for element in ("user", Partition.single()):
+        result = release(sample(50), element=element)
+        assert len(set(result.histogram.column("noise").to_pylist())) == 1
+    assert release(sample(50), element="user").guarantee.unit is Unit.USER
+
+
+EVENTS = st.lists(
+    st.tuples(st.sampled_from(["u", "v"]), st.sampled_from(DOMAIN), st.integers(0, 6).map(float)),
+    min_size=1,
+    max_size=25,
+)
+
+
+@pytest.mark.parametrize("element", ["domain", "item", "user", "column"])
+@given(before=EVENTS, put=EVENTS, rho=st.floats(0.5, 9))
+@settings(max_examples=40, deadline=None, derandomize=True)
+def test_neighbours_are_within_what_the_noise_hides(
+    element: str, before: list[Event], put: list[Event], rho: float
+) -> None:
+    """Replace all that user u has in one element by anything else of that element: Σ (Δ/σ)² stays within μ²."""
+    keys = {"domain": domain_of, "item": str, "user": lambda url: "", "column": lambda url: url[-1]}
+    key = keys[element]
+    target = key(put[0][1])
+    changed = [event for event in before if event[0] != "u" or key(event[1]) != target]
+    changed += [("u", url, times) for _, url, times in put if key(url) == target]
+    rule = element if element != "column" else "kind"
+    rest = ("w", DOMAIN[0], 0.0)  # so that no table is empty
+
+    def exact(events: list[Event]) -> PrivateHistogram:
+        table = frame([*events, rest]).assign(kind=lambda t: t["url"].str[-1])
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("elementdp.release.histogram.exact_noise", lambda values, scale: values)
+            patch.setattr("elementdp.release.histogram.np.round", lambda values, digits: values)
+            return release(table, element=rule, rho=rho)
+
+    x, y = exact(before), exact(changed)
+    gap = np.array(x.histogram.column("count")) - np.array(y.histogram.column("count"))
+    moved = float(np.sum((gap / np.array(x.histogram.column("noise"))) ** 2))
+    assert moved <= x.spent[-1].mu ** 2 * (1 + 1e-9)
+
+
+def test_the_bound_on_neighbours_is_reached() -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("elementdp.release.histogram.exact_noise", lambda values, scale: values)
+        patch.setattr("elementdp.release.histogram.np.round", lambda values, digits: values)
+        x, y = (release(frame([("u", url, 100.0)])) for url in DOMAIN[:2])
+    gap = np.array(x.histogram.column("count")) - np.array(y.histogram.column("count"))
+    assert np.linalg.norm(gap / np.array(x.histogram.column("noise"))) == pytest.approx(x.spent[-1].mu)
+
+
+def test_noise_has_the_stated_deviation() -> None:
+    domain = [f"item {k}" for k in range(3000)]
+    table = pd.DataFrame({"user": ["u"] * 3000, "item": domain})
+    result = private_histogram(table, user="user", item="item", element="item", domain=domain, rho=1.0, **BUDGET)
+    scores = (np.array(result.histogram.column("count")) - 1) / np.array(result.histogram.column("noise"))
+    # OpenDP takes no seed: each side fails once in 10⁹ runs.
+    assert chi2.isf(1 - 1e-9, 3000) <= np.sum(scores**2) <= chi2.isf(1e-9, 3000)
+
+
+def test_seed_repeats_and_warns() -> None:
+    with pytest.warns(UserWarning, match="testing only"):
+        first = release(sample(50), seed=3)
+    with pytest.warns(UserWarning, match="testing only"):
+        again = release(sample(50), seed=3)
+    assert first.histogram.equals(again.histogram)
+    assert first.as_json()["statement"].startswith("NONE")
+    assert not release(sample(50)).histogram.equals(release(sample(50)).histogram)
+
+
+@pytest.mark.usefixtures("silent")
+def test_unknown_items_are_refused_or_dropped() -> None:
+    stray = [("u0", "http://a.org/0", 1.0), ("u0", "http://a.org/none", 9.0)]
+    with pytest.raises(TableError, match=r"row 2: item 'http://a.org/none' is not in the public domain"):
+        release(frame(stray))
+    assert counts(release(frame(stray), ignore_unknown_items=True))["http://a.org/0"] == 1.0
+
+
+@pytest.mark.usefixtures("silent")
+def test_nothing_discovered_is_an_empty_histogram() -> None:
+    result = release(sample(5), domain=None, rho=None)
+    assert result.histogram.num_rows == 0
+    assert result.histogram.column_names == ["item", "count", "noise"]
+
+
+def test_one_busy_group_is_added_up_on_disk() -> None:
+    rows = 40_000
+    table = pa.table({"user": ["u"] * rows, "url": [DOMAIN[k % 3] for k in range(rows)]})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("elementdp.release.histogram.exact_noise", lambda values, scale: values)
+        result = release(table, count=None, rho=1e5, part_bytes=1 << 12, batch_rows=1000)
+    assert [counts(result)[url] for url in DOMAIN[:3]] == [
+        float(sum(k % 3 == j for k in range(rows))) for j in range(3)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"epsilon": 0.0}, "epsilon"),
+        ({"epsilon": float("nan")}, "epsilon"),
+        ({"delta": 0.0}, "delta"),
+        ({"delta": 1.0}, "delta"),
+        ({"rho": -1.0}, "rho"),
+        ({"domain": []}, "domain"),
+        ({"domain": "http://a.org"}, "domain"),
+        ({"element": "nothing"}, "element must be a column"),
+        ({"seed": -1}, "seed"),
+        ({"batch_rows": 0}, "batch_rows"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:a seeded release")
+def test_bad_arguments(options: dict[str, object], message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        release(sample(5), **options)
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "message"),
+    [
+        ("user", None, r"row 3: 'user' is missing"),
+        ("url", "", r"row 3: 'url' is missing"),
+        ("times", -1.0, r"row 3: 'times' must be a finite count"),
+        ("times", math.inf, r"row 3: 'times' must be a finite count"),
+        ("times", math.nan, r"row 3: 'times' must be a finite count"),
+        ("times", 1e300, r"row 3: 'times' must be a finite count"),
+        ("url", "http:///", r"row 3: url must be a URL"),
+    ],
+)
+def test_bad_cells_are_named_by_row(column: str, value: object, message: str) -> None:
+    table = sample(6).astype({"times": float, "user": object, "url": object})
+    table.loc[2, column] = value
+    with pytest.raises(TableError, match=message):
+        release(table, batch_rows=2, domain=None)
+
+
+@pytest.mark.parametrize("column", ["user", "url", "times"])
+def test_missing_columns_are_named(column: str) -> None:
+    with pytest.raises(TableError, match=f"no column '{column}'; its columns are"):
+        release(sample(5).drop(columns=column))
+
+
+def test_tables_that_are_no_tables() -> None:
+    with pytest.raises(TableError, match="no events"):
+        release(sample(0))
+    with pytest.raises(TableError, match="not a list"):
+        release([1, 2])
+    with pytest.raises(TableError, match="2 columns 'url'"):
+        release(pa.Table.from_arrays([pa.array(["u"])] * 4, names=["user", "url", "url", "times"]))
+    with pytest.raises(TableError, match="cannot be read as text"):
+        release(pa.table({"user": [["u"]], "url": ["http://a.org/0"], "times": [1]}))
+
+
+def test_whole_parquet_columns_of_numbers_are_names(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"user": [1, 2], "url": [10, 11]}), tmp_path / "t.parquet")
+    result = private_histogram(
+        tmp_path / "t.parquet", user="user", item="url", element="item", domain=["10", "11"], rho=1.0, **BUDGET
+    )
+    assert result.histogram.column("item").to_pylist() == ["10", "11"]
