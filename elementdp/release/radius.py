@@ -44,7 +44,8 @@ class RadiusSearch:
     def choose(self, above: NDArray[np.int64], wanted: float, add_noise: AddNoise) -> float:
         """The first ρ of the grid with at most ``wanted`` groups ``above`` it, as far as the noise lets one tell.
 
-        One standard deviation is allowed on top: where few groups are left, ρ too large by far is the dearer mistake.
+        Three standard deviations are allowed on top. Above every norm a step goes wrong only if its noise exceeds them,
+        and that mistake is the dear one: it can multiply ρ, and so the noise of the release, by thousands.
         """
         low, high = 0, len(RHO_GRID) - 1
         for _ in range(STEPS):
@@ -52,7 +53,7 @@ class RadiusSearch:
                 break
             middle = (low + high) // 2
             noisy = int(add_noise(np.array([int(above[middle]) * _GRID]), self.scale)[0]) / _GRID
-            low, high = (low, middle) if noisy <= wanted + self.noise else (middle + 1, high)
+            low, high = (low, middle) if noisy <= wanted + 3 * self.noise else (middle + 1, high)
         return RHO_GRID[low]
 
 

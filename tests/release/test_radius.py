@@ -64,3 +64,11 @@ def test_noisy_choice_is_near_the_quiet_one_when_groups_are_many() -> None:
     search = RadiusSearch.of(0.07)
     for seed in range(20):
         assert 0.5 <= search.choose(groups_above(norms), wanted, seeded_noise(seed)) / quiet <= 2
+
+
+def test_noise_alone_seldom_drives_rho_away() -> None:
+    """No group above ρ = 1: the choice is 1 unless one of six steps errs by three deviations, P < 6·0.00135."""
+    search = RadiusSearch.of(0.07)
+    nothing = groups_above(np.ones(500))
+    away = sum(search.choose(nothing, 0.0, seeded_noise(seed)) > 1.0 for seed in range(1000))
+    assert away <= 20
