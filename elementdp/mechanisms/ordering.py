@@ -33,11 +33,13 @@ def misorder_probability(p_i: float, p_j: float, n: int, m: int, sigma: float) -
 def misorder_probability_by_conditioning(p_i: float, p_j: float, n: int, m: int, sigma: float) -> float:
     """The same by another route: B ~ Bin(n, ·) users have exactly one of the two, Bin(B, ·) of them item i."""
     only_j, _, only_i = difference_law(p_i, p_j, m)
+    share = only_i / (only_i + only_j)
     total = 0.0
     for b, weight in enumerate(binom.pmf(np.arange(n + 1), n, only_i + only_j)):
         if weight > 1e-18:
-            wins = np.arange(b + 1)
-            total += weight * float(binom.pmf(wins, b, only_i / (only_i + only_j)) @ _below(2 * wins - b, sigma))
+            reach = 10 * math.sqrt(b) / 2 + 10  # ten standard deviations: what is left out is below 1e-20
+            wins = np.arange(max(0, math.floor(b * share - reach)), min(b, math.ceil(b * share + reach)) + 1)
+            total += weight * float(binom.pmf(wins, b, share) @ _below(2 * wins - b, sigma))
     return total
 
 
