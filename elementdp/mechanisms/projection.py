@@ -91,6 +91,8 @@ def projected_means(counts: csr_array, clusters: Clusters, rhos: ArrayLike | Seq
     """
     table = checked(counts, clusters)
     radii = np.asarray(rhos, dtype=float).ravel()
+    if not radii.size:
+        raise ArgumentError("rhos", radii, "at least one radius")
     for rho in radii:
         positive("rho", float(rho))
     order = np.argsort(radii, kind="stable")
@@ -99,23 +101,30 @@ def projected_means(counts: csr_array, clusters: Clusters, rhos: ArrayLike | Seq
     norms = np.sqrt(cluster_square_sums(table, clusters))
     data = table.data.astype(float, copy=False)
     columns = table.indices
-    means = np.empty((len(radii), d))
     total = np.bincount(columns, data, minlength=d) / n
-    # Counts no ρ of the grid touches are all in `total`; the others are few, and only their columns differ between ρ.
-    cut = np.flatnonzero(norms > ascending[0]) if len(radii) else np.empty(0, dtype=np.int64)
-    bins = np.searchsorted(ascending, norms[cut], side="left")
-    mask = np.zeros(d, dtype=bool)
-    mask[columns[cut]] = True
-    touched = np.flatnonzero(mask)
-    width = len(touched)
-    where = (np.cumsum(mask) - 1)[columns[cut]]
-    shape = (len(radii) + 1, width)
-    index = bins * width + where
-    whole = np.bincount(index, data[cut], minlength=shape[0] * width).reshape(shape)
-    ratio = np.bincount(index, data[cut] / norms[cut], minlength=shape[0] * width).reshape(shape)
-    removed = np.cumsum(whole[::-1], axis=0)[::-1][1:]
-    scaled = np.cumsum(ratio[::-1], axis=0)[::-1][1:]
-    for row, target in enumerate(order):
-        means[target] = total
-        means[target, touched] += (ascending[row] * scaled[row] - removed[row]) / n
+    means = np.empty((len(radii), d))
+    # Counts in clusters below the least ρ are whole for every ρ and stay in `total`; only the others' columns differ.
+    cut = norms > ascending[0]
+    if not cut.all():
+        norms, data, columns = norms[cut], data[cut], columns[cut]
+    touched = np.zeros(d, dtype=bool)
+    touched[columns] = True
+    narrow = np.count_nonzero(touched) < d // 2
+    if narrow:
+        columns = (np.cumsum(touched) - 1)[columns]
+    width = int(np.count_nonzero(touched)) if narrow else d
+    index = (np.searchsorted(ascending, norms, side="left") - 1) * width + columns  # the last ρ below the norm
+    lost = np.bincount(index, data / n, minlength=len(radii) * width).reshape(len(radii), width)
+    kept = np.bincount(index, data / norms / n, minlength=len(radii) * width).reshape(len(radii), width)
+    for row in range(len(radii) - 1, -1, -1):
+        if row + 1 < len(radii):
+            lost[row] += lost[row + 1]
+            kept[row] += kept[row + 1]
+        change = kept[row] * ascending[row]
+        change -= lost[row]
+        if narrow:
+            means[order[row]] = total
+            means[order[row], touched] += change
+        else:
+            np.add(total, change, out=means[order[row]])
     return means
