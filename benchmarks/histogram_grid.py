@@ -1,8 +1,8 @@
 """The (K, ρ) grid of Section 4.1 at the paper's size: one pass for all ρ against a projection for each (K, ρ).
 
 Synthetic users with Zipf-distributed words stand in for the Reddit table: 2,000 users × 4,000 tokens, 400,000 words,
-six partitions, 22 values of ρ. The peer is plain SciPy, written the way one would: cluster norms as a sparse matrix, then
-scale, then mean, once for each (K, ρ). It is timed on some values of ρ for every K in this same run, and the rest of
+six partitions, 22 values of ρ. The peer is plain SciPy, written the way one would: cluster norms as a sparse matrix,
+scale, mean, once for each (K, ρ). It is timed on some values of ρ for every K in this same run, and the rest of
 its grid is extrapolated from these (``--all`` times every cell). Times are CPU seconds: both sides run on one thread,
 and the clock of a busy machine would measure its other work.
 """
