@@ -1,7 +1,8 @@
 """From a table of events to (group, item, units) rows on disk, with every cell checked on the way."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import pandas as pd
@@ -18,6 +19,7 @@ from elementdp.release.spill import Keys, Spill, hash_strings, mix
 from elementdp.release.tables import Events
 
 LARGEST_COUNT = 2.0**31
+_REMEMBERED = 1 << 17
 
 Progress = Callable[[str, float], None]
 """Called with the name of the stage and the share of it done."""
@@ -63,12 +65,13 @@ def ingest(
     """
     wanted = [columns.user, columns.item, *filter(None, (rule.column, columns.count))]
     names = list(dict.fromkeys(map(events.need, wanted)))
+    key = lru_cache(_REMEMBERED)(rule.key)  # the same items come batch after batch, and a URL takes long to take apart
     row = 0
     for batch, share in events.batches(names):
         user = _strings(batch, columns.user, row)
         item = _strings(batch, columns.item, row)
         units = _units(batch, columns.count, row)
-        element = _element_keys(batch, rule, item, row)
+        element = _element_keys(batch, rule.column or key, item, row)
         keys = mix(hash_strings(user), element)
         row += batch.num_rows
         if codes is None:
@@ -130,14 +133,15 @@ def _number(cell: object) -> float:
         return float("nan")
 
 
-def _element_keys(batch: pa.RecordBatch, rule: ElementRule, item: pa.Array, row: int) -> Keys:
-    if rule.column is not None:
-        return hash_strings(_strings(batch, rule.column, row))
+def _element_keys(batch: pa.RecordBatch, rule: str | Callable[[str], Hashable], item: pa.Array, row: int) -> Keys:
+    """The hash of each event's element: of a column, or of a function of the item."""
+    if isinstance(rule, str):
+        return hash_strings(_strings(batch, rule, row))
     encoded = item.dictionary_encode()
     elements: list[str] = []
     for place, value in enumerate(encoded.dictionary.to_pylist()):
         try:
-            elements.append(str(rule.key(value)))
+            elements.append(str(rule(value)))
         except ElementdpError as error:
             first = int(np.argmax(encoded.indices.to_numpy() == place))
             raise at_row(row + first + 1, str(error)) from error

@@ -14,9 +14,10 @@ import pyarrow as pa
 import pyarrow.ipc
 from numpy.typing import NDArray
 
-_LOG_FANOUT = 6
-_DEEPEST = 3  # 64³ parts; what is larger still is one group's own, and is handed over as it is
-PART_BYTES = 1 << 25
+_BITS = (8, 4, 4, 4)
+"""Bits of the key that choose a part, level by level. What is larger than a part after all is one group's own."""
+
+PART_BYTES = 1 << 23
 
 Keys = NDArray[np.uint64]
 
@@ -56,12 +57,13 @@ class Spill:
 
     def add(self, keys: Keys, items: pa.Array, units: NDArray[np.int64]) -> None:
         """Append rows, each to the part of its key."""
-        shift = np.uint64(64 - _LOG_FANOUT * (self.level + 1))
-        part = ((keys >> shift) & np.uint64((1 << _LOG_FANOUT) - 1)).astype(np.uint8)
+        fanout = 1 << _BITS[self.level]
+        shift = np.uint64(64 - sum(_BITS[: self.level + 1]))
+        part = ((keys >> shift) & np.uint64(fanout - 1)).astype(np.uint8)
         order = np.argsort(part, kind="stable")
         columns = [pa.array(keys[order]), items.take(pa.array(order)), pa.array(units[order])]
         batch = pa.record_batch(columns, schema=self.schema)
-        bounds = np.searchsorted(part[order], np.arange((1 << _LOG_FANOUT) + 1))
+        bounds = np.searchsorted(part[order], np.arange(fanout + 1))
         for index in np.flatnonzero(np.diff(bounds)).tolist():
             self._append(index, batch.slice(bounds[index], bounds[index + 1] - bounds[index]))
         self.rows += len(keys)
@@ -80,7 +82,7 @@ class Spill:
             size = file.seek(0, os.SEEK_END)
             file.seek(0)
             stream = pa.ipc.open_stream(file)
-            if size <= self.part_bytes or self.level == _DEEPEST - 1:
+            if size <= self.part_bytes or self.level == len(_BITS) - 1:
                 yield stream.read_all()
             else:
                 with Spill(self.schema.field("item").type, part_bytes=self.part_bytes, level=self.level + 1) as finer:

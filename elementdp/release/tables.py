@@ -85,11 +85,12 @@ def _parquet(path: Path, batch_rows: int) -> Events:
 
     def batches(columns: Sequence[str]) -> Batches:
         try:
-            with pa.parquet.ParquetFile(path, buffer_size=_BLOCK_BYTES) as file:
+            with pa.parquet.ParquetFile(path) as file:
                 done = 0
-                for batch in file.iter_batches(batch_rows, columns=list(columns)):
-                    done += batch.num_rows
-                    yield batch, done / file.metadata.num_rows
+                for group in range(file.num_row_groups):  # one at a time: asked for all, Arrow keeps what it has read
+                    for batch in file.iter_batches(batch_rows, row_groups=[group], columns=list(columns)):
+                        done += batch.num_rows
+                        yield batch, done / file.metadata.num_rows
         except (pa.ArrowException, OSError) as error:
             raise TableError(f"{path}: {error}") from error
 
