@@ -19,7 +19,7 @@ from elementdp.mechanisms import (
     unit_sigma,
     validate_rho,
 )
-from elementdp.mechanisms.radius import cluster_masses
+from elementdp.mechanisms.radius import cluster_masses, mean_norms
 from elementdp.privacy import Unit
 
 
@@ -75,14 +75,22 @@ def test_two_stages_pay_for_both() -> None:
     counts = csr_array(rng.multinomial(m, p, size=n))
     clusters = Clusters.from_labels(np.arange(60) // 5)
     release = two_stage_histogram(counts, clusters, m, 1.0, 1e-5, rng, share=0.2)
-    assert release.mass == pytest.approx(0.25, abs=0.1)
+    assert release.estimate == pytest.approx(0.25, abs=0.1)
     assert release.histogram.rho < m
-    assert release.histogram.rho == rho_for(release.mass, m, math.log(n))
+    assert release.histogram.rho == rho_for(release.estimate, m, math.log(n))
     # what stage two shows, and what the budget leaves for stage one, add up in μ² to the target
     mu_two = (cluster_sensitivity(clusters, release.histogram.rho) / (n * release.histogram.noise_sd)).max()
     mu_one = mu_two * math.sqrt(0.2 / 0.8)
     assert gaussian_delta(1.0, math.hypot(mu_one, mu_two)) == pytest.approx(1e-5, rel=1e-6)
+    capped = two_stage_histogram(counts, clusters, m, 1.0, 1e-5, rng, cap=60.0)
+    assert capped.histogram.rho == pytest.approx((math.sqrt(capped.estimate) + 1) ** 2)
+    norms = np.linalg.norm(counts.toarray().reshape(n, 12, 5), axis=2)
+    assert mean_norms(counts, clusters, 60.0) == pytest.approx(norms.mean(axis=0))
+    assert mean_norms(counts, clusters, 10.0) == pytest.approx(np.minimum(norms, 10.0).mean(axis=0))
+    counts.indptr, counts.indices = counts.indptr.astype(np.int64), counts.indices.astype(np.int64)
+    untouched = counts.toarray()
     masses = cluster_masses(counts, clusters, m)
+    assert np.array_equal(counts.toarray(), untouched)
     assert masses == pytest.approx(counts.toarray().reshape(n, 12, 5).sum(axis=2).mean(axis=0) / m)
     assert cluster_masses(csr_array([[100, 0]]), Clusters.singletons(2), 50).tolist() == [1.0, 0.0]
 
