@@ -86,11 +86,12 @@ def two_stage_histogram(
     """The two-stage estimator of Section 3.2: a private number for each cluster, ρ from the largest, the histogram.
 
     Without ``cap``, the paper's rule: the numbers are the mean fractions Y_c/m of a user's items in each cluster,
-    clipped to [0, 1], and ρ is :func:`rho_for` of the largest noisy one (t = log n unless given). With ``cap``, a less
-    cautious rule: the numbers are the mean norms ‖x_c‖₂, clipped to [0, cap], and ρ = r + 2√r + 1 for the largest noisy
-    r, about two standard deviations above the mean of a count. Either way an element changes one of the K numbers, by at
-    most 1/n or cap/n. Gaussian mechanisms compose exactly (μ² adds, also adaptively), so ``share`` of μ² pays for stage one and
-    the rest for stage two; together they are (ε, δ)-private, nothing lost. m, n, cap and the clusters are public.
+    clipped to [0, 1], and ρ is :func:`rho_for` of the largest noisy one (t = log n unless given). With ``cap``, a
+    less cautious rule: the numbers are the mean norms ‖x_c‖₂, clipped to [0, cap], and ρ = r + 2√r + 1 for the
+    largest noisy r, about two standard deviations above the mean of a count. Either way an element changes one of
+    the K numbers, by at most 1/n or cap/n. Gaussian mechanisms compose exactly (μ² adds, also adaptively), so
+    ``share`` of μ² pays for stage one and the rest for stage two; together they are (ε, δ)-private, nothing lost.
+    m, n, cap and the clusters are public.
     """
     table = checked(counts, clusters)
     n = table.shape[0]
