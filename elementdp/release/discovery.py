@@ -60,8 +60,9 @@ class Threshold:
         reach = np.array([heaviest(ball, size) for size in sizes.tolist()])
         value = math.ceil(np.max(reach - scale * ndtri(each))) + 2
         rule = cls(ball, most, one_item, sensitivity, scale, value)
-        while rule.delta() > delta:  # floating point, by a step or two
-            rule = replace(rule, value=rule.value + math.ceil(scale * 2**-40))
+        if rule.delta() > delta:  # floating point may be short by 10⁻¹³ of the scale or so
+            rule = replace(rule, value=rule.value + math.ceil(scale * 2**-30))
+        assert rule.delta() <= delta
         return rule
 
     def delta(self) -> float:

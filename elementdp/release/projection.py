@@ -70,9 +70,8 @@ class Groups:
         keys, items, units = keys[order], items[order], units[order]
         if len(keys):
             first = np.flatnonzero(np.r_[True, (keys[1:] != keys[:-1]) | (items[1:] != items[:-1])])
-            # An overflow could turn a sum negative, and the bound √2·R rests on non-negative counts.
-            units = np.maximum(np.add.reduceat(units, first), 0)
-            keys, items = keys[first], items[first]
+            keys, items, units = keys[first], items[first], np.add.reduceat(units, first)
+        # Sums that overflowed into the negative go too: the bound √2·R rests on non-negative counts.
         return cls._sorted(keys, items, units, units > 0)
 
     @classmethod

@@ -118,3 +118,11 @@ def test_pairs_apart_are_bounded_one_by_one() -> None:
     groups = one_group([3.0, 4.0])
     assert groups.apart().project(ball).tolist() == [ball.radius, ball.radius]
     assert groups.project(ball).tolist() == [math.floor(0.6 * ball.radius), math.floor(0.8 * ball.radius)]
+
+
+def test_norms_are_the_same_to_the_last_bit_in_any_order() -> None:
+    rng = np.random.default_rng(0)
+    units = rng.integers(1, 1 << 40, 500)
+    keys = np.zeros(500, np.uint64)
+    norms = {Groups.of(keys, rng.permutation(500), units).norms()[0] for _ in range(50)}
+    assert len(norms) == 1
