@@ -89,3 +89,15 @@ def test_bad_tables_are_refused() -> None:
 def test_duplicate_entries_are_one_count() -> None:
     twice = csr_array((np.array([2.0, 2.0]), np.array([0, 0]), np.array([0, 2])), shape=(1, 2))
     assert projected_means(twice, Clusters.singletons(2), [3.0])[0].tolist() == [3.0, 0.0]
+
+
+def test_many_users_and_items_stay_sparse() -> None:
+    # dense this would be 10¹¹ numbers; the result is one row of a million
+    rng = np.random.default_rng(0)
+    n, d = 100_000, 1_000_000
+    columns = rng.integers(0, d, size=3 * n)
+    counts = csr_array((np.full(3 * n, 5.0), columns, np.arange(0, 3 * n + 1, 3)), shape=(n, d))
+    for clusters in (Clusters.single(d), Clusters(np.arange(d) % 50_000), Clusters.singletons(d)):
+        mean = projected_means(counts, clusters, [1.0])[0]
+        assert mean.shape == (d,)
+        assert 1.0 <= mean.sum() <= 3.0 + 1e-9
