@@ -96,6 +96,7 @@ def named(part: pa.Table, most_items: int, *, one_item: bool) -> tuple[Groups, p
 def discover(events: Spill, rule: Threshold, add_noise: AddNoise, progress: Progress) -> Codes:
     """The items released, in order of the alphabet (the order of the table would be a leak too)."""
     found: list[str] = []
+    progress("discovering items", 0.0)
     with Spill(pa.string(), part_bytes=events.part_bytes) as weights:
         for share, part in events.shares():
             groups, words = named(part, rule.most_items, one_item=rule.one_item)

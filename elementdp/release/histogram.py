@@ -24,6 +24,8 @@ from elementdp.release.radius import RHO_GRID, STEPS, RadiusSearch, balance, gro
 from elementdp.release.spill import PART_BYTES, Spill
 from elementdp.release.tables import BATCH_ROWS, Table, open_events
 
+_NOISE_STEP = 1 << 14
+
 
 @dataclass(frozen=True)
 class PrivateHistogram:
@@ -131,10 +133,7 @@ def private_histogram(
     spent = Spent("release", ledger.mu_for("release"), 0.0, widest / ball.grid, float(noise.max(initial=0.0)))
     ledger.pay(spent, grid_scale=float(scales.min(initial=math.inf)), coordinates=len(scales))
     ledger.check()
-    noisy = np.empty(len(sums), dtype=np.int64)
-    for scale in np.unique(scales).tolist():
-        noisy[scales == scale] = add_noise(sums[scales == scale], scale)
-    progress("adding noise", 1.0)
+    noisy = _with_noise(sums, scales, add_noise, progress)
     return PrivateHistogram(
         histogram=_table(codes.items, noisy / ball.grid, noise),
         guarantee=Guarantee(epsilon, delta, rule.unit, Relation.REPLACE),
@@ -144,6 +143,18 @@ def private_histogram(
         discovered=public is None,
         seeded=seed is not None,
     )
+
+
+def _with_noise(sums: Integers, scales: NDArray[np.float64], add_noise: AddNoise, progress: Progress) -> Integers:
+    """Noise of each item's own scale; exact noise takes its time, so a long list is done bit by bit."""
+    noisy, done = np.empty_like(sums), 0
+    for scale in np.unique(scales).tolist():
+        places = np.flatnonzero(scales == scale)
+        for some in np.array_split(places, range(_NOISE_STEP, len(places), _NOISE_STEP)):
+            noisy[some] = add_noise(sums[some], scale)
+            done += len(some)
+            progress("adding noise", done / len(sums))
+    return noisy
 
 
 def _table(items: Sequence[str], counts: NDArray[np.float64], noise: NDArray[np.float64]) -> pa.Table:
@@ -161,6 +172,7 @@ class _Data:
     single: NDArray[np.bool_]
 
     def groups(self, stage: str, progress: Progress) -> Iterator[Groups]:
+        progress(stage, 0.0)
         for share, part in self.spill.shares():
             items = part.column("item").combine_chunks()
             places = self.codes.of(items) if pa.types.is_string(items.type) else items.to_numpy()

@@ -67,6 +67,7 @@ def ingest(
     names = list(dict.fromkeys(map(events.need, wanted)))
     key = lru_cache(_REMEMBERED)(rule.key)  # the same items come batch after batch, and a URL takes long to take apart
     row = 0
+    progress("reading", 0.0)
     for batch, share in events.batches(names):
         user = _strings(batch, columns.user, row)
         item = _strings(batch, columns.item, row)

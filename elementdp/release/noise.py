@@ -35,8 +35,6 @@ AddNoise = Callable[[Integers, float], Integers]
 ROUNDING_DELTA = 1e-50
 """Probability that a rounded Gaussian lies beyond 16σ, at most."""
 
-_CHUNK = 1 << 16  # OpenDP takes Python lists: a whole domain at once would cost ten times its memory
-
 
 @lru_cache(maxsize=8)
 def _measurement(scale: float) -> Any:
@@ -49,11 +47,7 @@ def _measurement(scale: float) -> Any:
 
 def exact_noise(values: Integers, scale: float) -> Integers:
     """Add discrete Gaussian noise drawn from the operating system's entropy, without floating point (OpenDP)."""
-    measurement = _measurement(scale)
-    noisy = np.empty(len(values), dtype=np.int64)
-    for start in range(0, len(values), _CHUNK):
-        noisy[start : start + _CHUNK] = measurement(values[start : start + _CHUNK].tolist())
-    return noisy
+    return np.array(_measurement(scale)(values.tolist()), dtype=np.int64)
 
 
 def seeded_noise(seed: int) -> AddNoise:
