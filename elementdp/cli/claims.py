@@ -1,12 +1,14 @@
 """``elementdp claims``: the ledger on the terminal."""
 
 import json
+from collections import Counter
 
 import click
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
-from elementdp.claims import Effort, ledger
+from elementdp.claims import Effort, Verdict, ledger
 
 
 @click.command("claims")
@@ -22,5 +24,10 @@ def command(ids: tuple[str, ...], effort: str, seed: int, as_json: bool) -> None
         return
     table = Table("id", "where", "verdict", "evidence", show_lines=True)
     for entry in entries:
-        table.add_row(entry.id, entry.where, str(entry.verdict), "\n".join(entry.evidence))
-    Console().print(table)
+        repair = [f"[bold]repair:[/bold] {escape(entry.repair)}"] if entry.repair else []
+        evidence = "\n".join([*map(escape, entry.evidence), *repair])
+        table.add_row(entry.id, escape(entry.where), str(entry.verdict), evidence)
+    console = Console()
+    console.print(table)
+    counts = Counter(str(entry.verdict) for entry in entries)
+    console.print(" · ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict]))

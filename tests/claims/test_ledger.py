@@ -106,10 +106,16 @@ def test_the_command_prints_the_ledger_as_json():
 
 
 def test_the_command_prints_a_table():
-    result = CliRunner().invoke(command, ["post-processing"])
+    result = CliRunner().invoke(command, ["post-processing", "group-privacy"])
     assert result.exit_code == 0
     assert "post-processing" in result.output
-    assert "holds" in result.output
+    assert "1 holds · 1 holds, loosely" in result.output
+
+
+def test_the_command_names_a_wrong_id():
+    result = CliRunner().invoke(command, ["no-such-claim"])
+    assert result.exit_code != 0
+    assert isinstance(result.exception, ArgumentError)
 
 
 def test_the_catalogue_loads_without_torch():
