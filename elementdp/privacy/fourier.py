@@ -13,6 +13,7 @@ from elementdp.privacy.pairs import CUT, Cells, cells, merged_plateau, mixed, sy
 
 _MOST_CELLS = 1 << 18
 _PILOT_CELLS = 1 << 13
+_FARTHEST = 37.0  # standard deviations beyond which a float has no room for the tail
 _MOST_KNOTS = 1 << 21
 _TOLERANCE = 2e-4  # aimed-at relative error of ε from one lattice
 _BUDGET = 14.0  # minus log of the tilted probability that rounding adds up to more than allowed for
@@ -120,6 +121,10 @@ def epsilon_bounds(law: Law, steps: int, delta: float, *, aim: float = AIM) -> t
 def delta_bounds(law: Law, steps: int, epsilon: float, *, aim: float = AIM) -> tuple[float, float]:
     """(low, up) around δ(ε) of T copies of ``law``; refined until they are close."""
 
+    whole = _cut(law, _Sample(law, steps, _FARTHEST).range / _PILOT_CELLS, _FARTHEST)
+    if steps * whole.knots[-1] <= epsilon:  # no loss within reach is that large
+        return 0.0, steps * whole.outside
+
     def once(finer: float) -> tuple[float, float]:
         reach, up, low = 12.0, 1.0, 0.0
         for _ in range(2):
@@ -129,9 +134,9 @@ def delta_bounds(law: Law, steps: int, epsilon: float, *, aim: float = AIM) -> t
             up = high.delta(max(0.0, epsilon - slack), 1)
             lows = (curve.delta(epsilon + slack, -1) for curve in _lows(law, cut, high, steps, reach))
             low = _best(lows, up * (1 - 10 * AIM))
-            if high.lost < 1e-4 * up or reach > 38:
+            if high.lost < 1e-4 * up or reach == _FARTHEST:
                 break
-            reach = min(38.5, _reach(steps, math.log(max(up - high.lost, 1e-300))))
+            reach = min(_FARTHEST, _reach(steps, math.log(max(up - high.lost, 1e-300))))
         return max(0.0, low), min(1.0, up)
 
     return _refined(once, 10 * aim)
@@ -176,13 +181,13 @@ def _refined(once: Callable[[float], tuple[float, float]], aim: float) -> tuple[
     """Refine the lattice while that helps and the band is wider than aimed at; an empty lower bound is left alone."""
     low, up = once(1.0)
     finer = 1.0
-    for _ in range(3):
+    for _ in range(4):
         gap = (up - low) / up if up > 0 else 0.0
         if gap <= aim or low == 0:
             break
         finer *= min(0.25, max(1 / 64, (aim / gap) ** 2))
         narrower = once(finer)
-        helped = narrower[1] - narrower[0] < 0.8 * (up - low)
+        helped = narrower[1] - narrower[0] < 0.9 * (up - low)
         low, up = max(low, narrower[0]), min(up, narrower[1])
         if not helped:
             break

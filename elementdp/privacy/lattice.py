@@ -162,7 +162,7 @@ def compose(lattice: Lattice, steps: int, tilt: float) -> Curve:
     """The curve of ``steps`` independent copies of ``lattice``, tilted by ``tilt``."""
     losses, h = lattice.losses, lattice.h
     log_scale = lattice.cumulant(tilt)
-    tilted = lattice.mass * np.exp(tilt * losses - log_scale)
+    tilted = lattice.mass * np.exp(np.where(lattice.mass > 0, tilt * losses - log_scale, -np.inf))
     low, high = _window(losses, tilted, steps, h)
     size = next_fast_len(max(64, int((high - low) / h) + 3), real=True)
     # Centre on the mean, so that the phases whose T-th power is taken stay small where the transform is large.

@@ -53,8 +53,10 @@ class Mixture:
 
     def log_mass(self, low: Floats, high: Floats) -> Floats:
         """log of :meth:`mass`, also where it underflows."""
-        logs = []
+        logs = [np.full_like(low, -np.inf)]
         for weight, mean in zip(self.weights, self.means, strict=True):
+            if weight == 0:
+                continue
             a, b = low - mean, high - mean
             right = a > 0
             a, b = np.where(right, -b, a), np.where(right, -a, b)

@@ -1,0 +1,66 @@
+"""``elementdp epsilon`` and ``elementdp noise``."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from elementdp.cli import cli
+from elementdp.errors import ArgumentError, NoGuaranteeError
+from elementdp.privacy import Sampler, SubsampledGaussian, account, claimed
+
+RUN = ["-q", "0.02", "--steps", "300", "--delta", "1e-6"]
+
+
+def answer(*arguments: str) -> dict[str, object]:
+    result = CliRunner().invoke(cli, [*arguments, "--json"], catch_exceptions=False)
+    assert result.exit_code == 0
+    found: dict[str, object] = json.loads(result.output)
+    return found
+
+
+def test_epsilon_in_json_has_the_agreed_keys() -> None:
+    found = answer("epsilon", "--sampler", "poisson-users", "--elements-per-user", "3", "--sigma", "4", *RUN)
+    assert list(found) == ["low", "estimate", "up", "claimed", "unit", "relation", "sampler", "delta"]
+    event = SubsampledGaussian(Sampler.POISSON_USERS, 4.0, 0.02, 300, elements_per_user=3)
+    band = account(event, 1e-6)
+    assert [found[key] for key in ("low", "estimate", "up")] == [band.low, band.estimate, band.up]
+    assert found["claimed"] == claimed(event, 1e-6)
+    assert (found["unit"], found["relation"], found["sampler"]) == ("element", "replace", "poisson-users")
+
+
+def test_elements_default_to_unbounded() -> None:
+    found = answer("epsilon", "--sampler", "fixed-users", "--sigma", "4", *RUN)
+    assert found["up"] == account(SubsampledGaussian(Sampler.FIXED_USERS, 4.0, 0.02, 300), 1e-6).up
+
+
+def test_noise_reaches_the_target_and_says_it_in_words() -> None:
+    found = answer("noise", "--epsilon", "2", "--sampler", "poisson-pairs", *RUN)
+    assert found["up"] <= 2.0 < found["up"] * 1.002  # type: ignore[operator]
+    words = CliRunner().invoke(cli, ["noise", "--epsilon", "2", "--sampler", "poisson-pairs", *RUN]).output
+    assert f"sigma = {found['sigma']:.6g}" in words
+    assert "one element of one user" in words
+    assert "replaced" in words
+    assert "paper would print" in words
+
+
+def test_words_call_a_false_claim_false() -> None:
+    words = CliRunner().invoke(cli, ["epsilon", "--sampler", "poisson-users", "--sigma", "4", *RUN]).output
+    assert "too small" in words
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "name"),
+    [
+        (["--sigma", "-1"], ArgumentError, "sigma"),
+        (["--sigma", "1", "--steps", "0"], ArgumentError, "steps"),
+        (["--sigma", "1", "-q", "2"], ArgumentError, "q"),
+        (["--sigma", "1", "--delta", "0"], ArgumentError, "delta"),
+        (["--sigma", "1", "--elements-per-user", "0"], ArgumentError, "elements_per_user"),
+        (["--sigma", "1", "--unit", "user"], NoGuaranteeError, "elements_per_user"),
+    ],
+)
+def test_bad_ranges_are_refused_by_name(arguments: list[str], error: type[Exception], name: str) -> None:
+    result = CliRunner().invoke(cli, ["epsilon", "--sampler", "poisson-users", *RUN, *arguments])
+    assert isinstance(result.exception, error)
+    assert name in str(result.exception)

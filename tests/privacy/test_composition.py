@@ -1,0 +1,108 @@
+"""Composition and group privacy of (ε, δ) guarantees."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from elementdp.errors import ArgumentError
+from elementdp.privacy import (
+    Guarantee,
+    Unit,
+    compose_advanced,
+    compose_advanced_as_printed,
+    compose_basic,
+    compose_optimal,
+    compose_optimal_epsilon,
+    group,
+    group_as_printed,
+    post_process,
+)
+
+quick = settings(max_examples=40, deadline=None, derandomize=True)
+parts = st.lists(st.tuples(st.floats(0, 2), st.floats(0, 0.2)), min_size=1, max_size=6)
+
+
+def promises(pairs: list[tuple[float, float]]) -> list[Guarantee]:
+    return [Guarantee(epsilon, delta, Unit.ELEMENT) for epsilon, delta in pairs]
+
+
+def enumerated(pairs: list[tuple[float, float]], epsilon: float) -> float:
+    """δ(ε) of the product of the worst mechanisms: four outcomes each, every product enumerated."""
+    laws = []
+    for eps, delta in pairs:
+        truth = math.exp(eps) / (1 + math.exp(eps))
+        laws.append(
+            [
+                (delta, 0.0),
+                ((1 - delta) * truth, (1 - delta) * (1 - truth)),
+                ((1 - delta) * (1 - truth), (1 - delta) * truth),
+                (0.0, delta),
+            ]
+        )
+    products = (np.prod(np.array(outcome), axis=0) for outcome in itertools.product(*laws))
+    return math.fsum(max(0.0, p - math.exp(epsilon) * q) for p, q in products)
+
+
+@quick
+@given(parts, st.floats(0, 8))
+def test_optimal_composition_by_enumeration(pairs: list[tuple[float, float]], epsilon: float) -> None:
+    assert compose_optimal(promises(pairs), epsilon=epsilon).delta == pytest.approx(
+        enumerated(pairs, epsilon), abs=1e-9
+    )
+
+
+@quick
+@given(parts, st.floats(-9, -0.5))
+def test_optimal_is_below_every_proved_rule(pairs: list[tuple[float, float]], log_delta0: float) -> None:
+    for rule in (compose_basic(promises(pairs)), compose_advanced(promises(pairs), 10**log_delta0)):
+        assert compose_optimal(promises(pairs), epsilon=rule.epsilon).delta <= rule.delta + 1e-12
+
+
+def test_printed_advanced_form_promises_too_much() -> None:
+    """k = 1, ε = 0: the printed δ/2 + δ₀ is below the total variation δ that one (0, δ) mechanism may have."""
+    one = promises([(0.0, 0.1)])
+    printed = compose_advanced_as_printed(one, 1e-6)
+    assert printed.epsilon == 0
+    assert printed.delta < compose_optimal(one, epsilon=0.0).delta == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("count", [1, 30, 500])
+def test_optimal_epsilon_is_where_the_curve_crosses(count: int) -> None:
+    many = promises([(0.1, 1e-8)] * count)
+    found = compose_optimal_epsilon(many, delta=1e-5)
+    assert compose_optimal(many, epsilon=found.epsilon).delta <= 1e-5
+    if found.epsilon > 0:
+        assert compose_optimal(many, epsilon=found.epsilon * 0.999).delta > 1e-5
+
+
+def test_unreachable_delta_is_infinite_and_many_different_parts_are_refused() -> None:
+    assert compose_optimal_epsilon(promises([(0.1, 0.2)]), delta=0.1).epsilon == math.inf
+    different = [(0.1 + 0.01 * math.sqrt(prime), 0.0) for prime in range(2, 30)]
+    with pytest.raises(ArgumentError, match="parts"):
+        compose_optimal(promises(different), epsilon=0.1)
+
+
+@quick
+@given(st.floats(0, 3), st.floats(0, 1e-3), st.integers(1, 12))
+def test_group_privacy_keeps_the_sum(epsilon: float, delta: float, size: int) -> None:
+    one = Guarantee(epsilon, delta, Unit.ELEMENT)
+    kept, printed = group(one, size), group_as_printed(one, size)
+    assert kept.epsilon == printed.epsilon == size * epsilon
+    step = 0.0
+    for _ in range(size):  # one neighbour after the other: P ≤ e^ε P' + δ, k times
+        step = math.exp(epsilon) * step + delta
+    assert kept.delta == pytest.approx(min(1.0, step), rel=1e-9)
+    assert kept.delta <= printed.delta * (1 + 1e-12)
+
+
+def test_parts_must_speak_of_one_unit() -> None:
+    mixed = [Guarantee(1, 0, Unit.ELEMENT), Guarantee(1, 0, Unit.USER)]
+    with pytest.raises(ArgumentError, match="parts"):
+        compose_basic(mixed)
+    with pytest.raises(ArgumentError, match="parts"):
+        compose_basic([])
+    assert post_process(mixed[0]) == mixed[0]

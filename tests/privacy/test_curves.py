@@ -1,0 +1,87 @@
+"""Gaussian and Laplace curves against fifty digits and against quadrature."""
+
+import math
+
+import mpmath as mp
+import pytest
+from accounting_oracles import gaussian, revealed
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from elementdp.errors import ArgumentError
+from elementdp.privacy import (
+    gaussian_delta,
+    gaussian_epsilon,
+    gaussian_sigma,
+    laplace_delta,
+    laplace_epsilon,
+    revealed_delta,
+    revealed_epsilon,
+)
+
+quick = settings(max_examples=60, deadline=None, derandomize=True)
+
+
+@quick
+@given(st.floats(-3, 3), st.floats(-4, 2))
+def test_gaussian_curve_has_relative_accuracy(log_epsilon: float, log_mu: float) -> None:
+    epsilon, mu = 10**log_epsilon, 10**log_mu
+    exact = gaussian(epsilon, mu)
+    if exact > 1e-290:
+        assert gaussian_delta(epsilon, mu) == pytest.approx(float(exact), rel=1e-9)
+
+
+@quick
+@given(st.floats(-12, -0.1), st.floats(-3, 2))
+def test_gaussian_inverses_come_back(log_delta: float, log_mu: float) -> None:
+    delta, mu = 10**log_delta, 10**log_mu
+    epsilon = gaussian_epsilon(delta, mu)
+    if epsilon > 0:
+        assert gaussian_delta(epsilon, mu) == pytest.approx(delta, rel=1e-8)
+        assert gaussian_sigma(epsilon, delta, sensitivity=3.0) == pytest.approx(3.0 / mu, rel=1e-8)
+    else:
+        assert gaussian_delta(0.0, mu) <= delta
+
+
+@quick
+@given(st.floats(0, 5), st.floats(0, 5))
+def test_laplace_curve_is_the_hockey_stick(epsilon: float, shift: float) -> None:
+    def excess(z: float) -> mp.mpf:
+        return max(mp.exp(-abs(z - shift)) - mp.exp(epsilon - abs(z)), mp.mpf(0)) / 2
+
+    kinks = sorted({-40.0, 0.0, (epsilon + shift) / 2, shift, shift + 40.0})
+    assert laplace_delta(epsilon, shift) == pytest.approx(float(mp.quad(excess, kinks)), abs=1e-9)
+    delta = laplace_delta(epsilon, shift)
+    assert laplace_epsilon(delta, shift) <= epsilon + 1e-9
+
+
+@quick
+@given(st.floats(-6, -0.01), st.floats(-1, 4), st.integers(1, 60), st.floats(-3, 3))
+def test_revealed_participation_in_the_box(log_q: float, log_sigma: float, steps: int, log_epsilon: float) -> None:
+    q, sigma, epsilon = 10**log_q, 10**log_sigma, 10**log_epsilon
+    exact = revealed(epsilon, q, sigma, steps)
+    band = revealed_delta(epsilon, q, sigma, steps)
+    assert band.low <= exact <= band.up
+    if exact > 1e-12:
+        back = revealed_epsilon(float(exact), q, sigma, steps)
+        assert back.up == pytest.approx(epsilon, rel=1e-6)
+
+
+def test_revealed_participation_prunes_rightly_for_many_steps() -> None:
+    steps, q, sigma = 3_000_000, 0.001, 100.0
+    band = revealed_delta(2.0, q, sigma, steps)
+    with mp.workdps(30):
+        some = mp.fsum(
+            mp.exp(mp.loggamma(steps + 1) - mp.loggamma(j + 1) - mp.loggamma(steps - j + 1))
+            * mp.mpf(q) ** j
+            * (1 - mp.mpf(q)) ** (steps - j)
+            * gaussian(2.0, 2 * mp.sqrt(j) / sigma)
+            for j in range(2400, 3700)
+        )
+    assert band.low <= some * (1 + mp.mpf("1e-20")) <= band.up
+
+
+@pytest.mark.parametrize("delta", [0.0, -1.0, 1.5, math.nan])
+def test_bad_delta_is_named(delta: float) -> None:
+    with pytest.raises(ArgumentError, match="delta"):
+        gaussian_epsilon(delta, 1.0)
