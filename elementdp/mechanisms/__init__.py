@@ -13,7 +13,6 @@ from elementdp.mechanisms.discrete import (
     discrete_heavy_hitters,
     discrete_histogram,
 )
-from elementdp.mechanisms.gaussian_curve import gaussian_delta, gaussian_epsilon, gaussian_mu
 from elementdp.mechanisms.heavy_hitters import heavy_hitters, indicator_sensitivity, item_users, ordering_loss
 from elementdp.mechanisms.histogram import (
     PAPER_RHOS,
@@ -31,6 +30,7 @@ from elementdp.mechanisms.noise import (
 )
 from elementdp.mechanisms.projection import project, project_to_integers, projected_means
 from elementdp.mechanisms.radius import RadiusGrid, TwoStageRelease, rho_for, two_stage_histogram, validate_rho
+from elementdp.privacy.curves import gaussian_delta, gaussian_epsilon, gaussian_mu
 
 __all__ = [
     "PAPER_RHOS",

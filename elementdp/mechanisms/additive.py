@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from elementdp.errors import ArgumentError, at_least, nonnegative, positive
-from elementdp.mechanisms.gaussian_curve import gaussian_delta, gaussian_epsilon
 from elementdp.mechanisms.noise import Calibration, unit_sigma
 from elementdp.privacy import Guarantee, Relation, RenyiGuarantee, Unit
+from elementdp.privacy.curves import gaussian_delta, gaussian_epsilon
 
 
 @dataclass(frozen=True)

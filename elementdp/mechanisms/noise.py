@@ -4,7 +4,7 @@ import math
 from enum import StrEnum
 
 from elementdp.errors import ArgumentError, positive, probability
-from elementdp.mechanisms.gaussian_curve import gaussian_mu
+from elementdp.privacy.curves import gaussian_mu
 
 
 class Calibration(StrEnum):

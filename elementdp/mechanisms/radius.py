@@ -10,7 +10,6 @@ from scipy.sparse import csr_array
 
 from elementdp.elements import Clusters
 from elementdp.errors import ArgumentError, at_least, nonnegative, positive, probability
-from elementdp.mechanisms.gaussian_curve import gaussian_mu
 from elementdp.mechanisms.histogram import (
     PAPER_RHOS,
     HistogramRelease,
@@ -20,6 +19,7 @@ from elementdp.mechanisms.histogram import (
 from elementdp.mechanisms.noise import Calibration, unit_sigma
 from elementdp.mechanisms.projection import checked, projected_means
 from elementdp.privacy import Guarantee
+from elementdp.privacy.curves import gaussian_mu
 
 
 @dataclass(frozen=True)

@@ -47,20 +47,22 @@ def gaussian_epsilon(delta: float, mu: float) -> float:
     return float(brentq(lambda e: float(gaussian_log_delta(e, mu)) - target, 0.0, high, xtol=1e-300, rtol=1e-13))
 
 
-def gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
-    """The smallest noise that makes the Gaussian mechanism (ε, δ)-differentially private."""
+def gaussian_mu(epsilon: float, delta: float) -> float:
+    """The largest sensitivity/noise with which the Gaussian mechanism is (ε, δ)-differentially private."""
     nonnegative("epsilon", epsilon)
     probability("delta", delta, low_open=True, high_open=True)
-    positive("sensitivity", sensitivity)
     target = math.log(delta)
     low = high = 1.0
     while gaussian_log_delta(epsilon, low) > target:
         low /= 2
     while gaussian_log_delta(epsilon, high) <= target:
         high *= 2
-    return sensitivity / float(
-        brentq(lambda mu: float(gaussian_log_delta(epsilon, mu)) - target, low, high, rtol=1e-13)
-    )
+    return float(brentq(lambda mu: float(gaussian_log_delta(epsilon, mu)) - target, low, high, rtol=1e-13))
+
+
+def gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
+    """The smallest noise that makes the Gaussian mechanism (ε, δ)-differentially private."""
+    return positive("sensitivity", sensitivity) / gaussian_mu(epsilon, delta)
 
 
 def laplace_delta(epsilon: float, shift: float) -> float:

@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass, field
 
 from elementdp.errors import ArgumentError, NoGuaranteeError, positive, probability
-from elementdp.mechanisms.gaussian_curve import gaussian_delta, gaussian_mu
+from elementdp.privacy.curves import gaussian_delta, gaussian_mu
 from elementdp.release.noise import ROUNDING_DELTA, rounding_epsilon
 
 _MARGIN = 2.0**-20

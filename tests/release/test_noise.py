@@ -45,7 +45,7 @@ def test_discrete_and_rounded_gaussian_are_as_close_as_the_proof_says(scale: flo
 
 @pytest.mark.parametrize(("scale", "shift"), [(40.0, 40), (100.0, 30)])
 def test_privacy_of_one_discrete_coordinate_is_below_the_accounted_curve(scale: float, shift: int) -> None:
-    from elementdp.mechanisms.gaussian_curve import gaussian_delta
+    from elementdp.privacy.curves import gaussian_delta
 
     pmf = discrete_pmf(scale)
     for epsilon in (0.5, 1.0, 2.0):
