@@ -1,0 +1,116 @@
+"""The noisy iteration on a fixed sample (eqn:sgd-update-sequence), many replications and settings at once."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from elementdp.asymptotics.losses import FloatArray
+from elementdp.asymptotics.models import Model, aprox
+from elementdp.asymptotics.population import Population
+from elementdp.errors import ArgumentError, at_least, nonnegative, positive
+
+_CHUNK = 64  # steps whose random numbers are drawn together: large enough to amortise, small enough for the cache
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Step sizes α_k = α₀k^(-β) and noise level σ of one run."""
+
+    alpha: float
+    beta: float
+    sigma: float = 0.0
+
+    def __post_init__(self) -> None:
+        positive("alpha", self.alpha)
+        nonnegative("sigma", self.sigma)
+        if not 0.5 < self.beta < 1:
+            raise ArgumentError("beta", self.beta, "in (1/2, 1)")
+
+    def step_sizes(self, steps: int) -> FloatArray:
+        """α_1, ..., α_steps."""
+        return np.asarray(self.alpha * np.arange(1, steps + 1) ** -self.beta)
+
+
+def noisy_averages(
+    population: Population,
+    n: int,
+    checkpoints: Sequence[int],
+    settings: Sequence[Setting],
+    replications: int,
+    rng: np.random.Generator,
+    *,
+    model: Model = Model.FIRST_ORDER,
+    radius: float = np.inf,
+    start: FloatArray | None = None,
+    block: int = 500,
+) -> FloatArray:
+    """θ̄_k at every checkpoint k, as an array (checkpoint, setting, replication, d).
+
+    Each replication draws its own sample of n observations, then indices uniform on {1..n} and standard
+    normal Z; its settings share these draws. θ_k does not depend on where the run stops, so one run to
+    γn gives every smaller γ. Replications go through in blocks small enough to stay in the cache.
+    """
+    at_least("n", n, 1)
+    at_least("replications", replications, 1)
+    if list(checkpoints) != sorted(set(checkpoints)) or checkpoints[0] < 1:
+        raise ArgumentError("checkpoints", list(checkpoints), "increasing whole numbers >= 1")
+    theta1 = np.zeros(population.dimension) if start is None else np.asarray(start, dtype=float)
+    blocks = [
+        _block(population, n, checkpoints, settings, min(block, replications - done), rng, model, radius, theta1)
+        for done in range(0, replications, block)
+    ]
+    return np.concatenate(blocks, axis=2)
+
+
+def _block(
+    population: Population,
+    n: int,
+    checkpoints: Sequence[int],
+    settings: Sequence[Setting],
+    size: int,
+    rng: np.random.Generator,
+    model: Model,
+    radius: float,
+    start: FloatArray,
+) -> FloatArray:
+    d, last = population.dimension, checkpoints[-1]
+    steps = np.stack([setting.step_sizes(last) for setting in settings], axis=1)[:, :, None]
+    sigma = np.array([setting.sigma for setting in settings])[:, None]
+    noisy = bool(np.any(sigma > 0))
+    sample = draw_samples(population, n, size, rng)
+    theta = np.tile(start[:, None, None], (1, len(settings), size))
+    total = np.zeros_like(theta)
+    averages = np.empty((len(checkpoints), len(settings), size, d))
+    rows = np.arange(size)
+    columns = population.x.T.copy()
+    z = np.zeros((1, d, 1, size))
+    marks = {k: position for position, k in enumerate(checkpoints)}
+    for k in range(last):
+        if k % _CHUNK == 0:
+            length = min(_CHUNK, last - k)
+            atoms = sample[rows, rng.integers(n, size=(length, size))]
+            if noisy:
+                z = rng.standard_normal((length, d, 1, size))
+        total += theta
+        atom = atoms[k % _CHUNK]
+        theta = aprox(model, population.loss, theta, columns[:, None, atom], population.y[atom], steps[k], radius)
+        if noisy:
+            theta -= (steps[k] * sigma) * z[k % _CHUNK]
+        if k + 1 in marks:
+            averages[marks[k + 1]] = np.moveaxis(total / (k + 1), 0, -1)
+    return averages
+
+
+def draw_samples(population: Population, n: int, size: int, rng: np.random.Generator) -> np.ndarray:
+    """``size`` samples of n observations each, as the numbers of their atoms."""
+    kind = np.uint8 if len(population.p) <= 256 else np.uint16
+    return rng.choice(len(population.p), size=(size, n), p=population.p).astype(kind)
+
+
+def frequencies(population: Population, sample: np.ndarray) -> FloatArray:
+    """The weights (row, atom) that turn the population's expectations into a sample's averages."""
+    size, n = sample.shape
+    atoms = len(population.p)
+    flat = (np.arange(size)[:, None] * atoms + sample).ravel()
+    return np.asarray(np.bincount(flat, minlength=size * atoms).reshape(size, atoms) / n)
