@@ -26,9 +26,7 @@ def covariance_agreement(sample: FloatArray, predicted: FloatArray) -> Covarianc
     whitened = np.linalg.solve(predicted, np.cov(sample.T, bias=True).reshape(d, d))
     ratios = np.sort(np.linalg.eigvals(whitened).real)
     statistic = rows * (ratios.sum() - np.log(ratios).sum() - d)
-    return CovarianceAgreement(
-        float(ratios[0]), float(ratios[-1]), float(stats.chi2.sf(statistic, d * (d + 1) // 2))
-    )
+    return CovarianceAgreement(float(ratios[0]), float(ratios[-1]), float(stats.chi2.sf(statistic, d * (d + 1) // 2)))
 
 
 def simulation_error(rows: int, level: float = 0.01) -> float:

@@ -42,6 +42,7 @@ def noisy_averages(
     *,
     model: Model = Model.FIRST_ORDER,
     radius: float = np.inf,
+    inside: bool = False,
     start: FloatArray | None = None,
     block: int = 500,
 ) -> FloatArray:
@@ -49,57 +50,62 @@ def noisy_averages(
 
     Each replication draws its own sample of n observations, then indices uniform on {1..n} and standard
     normal Z; its settings share these draws. θ_k does not depend on where the run stops, so one run to
-    γn gives every smaller γ. Replications go through in blocks small enough to stay in the cache.
+    γn gives every smaller γ. Θ is the ball of ``radius``; as printed, noise is added after the projection and
+    may leave Θ, and ``inside`` projects once more (the repair). Replications go through in
+    blocks small enough to stay in the cache.
     """
     at_least("n", n, 1)
     at_least("replications", replications, 1)
     if list(checkpoints) != sorted(set(checkpoints)) or checkpoints[0] < 1:
         raise ArgumentError("checkpoints", list(checkpoints), "increasing whole numbers >= 1")
     theta1 = np.zeros(population.dimension) if start is None else np.asarray(start, dtype=float)
-    blocks = [
-        _block(population, n, checkpoints, settings, min(block, replications - done), rng, model, radius, theta1)
-        for done in range(0, replications, block)
-    ]
-    return np.concatenate(blocks, axis=2)
+    run = _Run(population, n, tuple(checkpoints), tuple(settings), model, radius, inside, theta1)
+    sizes = [min(block, replications - done) for done in range(0, replications, block)]
+    return np.concatenate([run.block(size, rng) for size in sizes], axis=2)
 
 
-def _block(
-    population: Population,
-    n: int,
-    checkpoints: Sequence[int],
-    settings: Sequence[Setting],
-    size: int,
-    rng: np.random.Generator,
-    model: Model,
-    radius: float,
-    start: FloatArray,
-) -> FloatArray:
-    d, last = population.dimension, checkpoints[-1]
-    steps = np.stack([setting.step_sizes(last) for setting in settings], axis=1)[:, :, None]
-    sigma = np.array([setting.sigma for setting in settings])[:, None]
-    noisy = bool(np.any(sigma > 0))
-    sample = draw_samples(population, n, size, rng)
-    theta = np.tile(start[:, None, None], (1, len(settings), size))
-    total = np.zeros_like(theta)
-    averages = np.empty((len(checkpoints), len(settings), size, d))
-    rows = np.arange(size)
-    columns = population.x.T.copy()
-    z = np.zeros((1, d, 1, size))
-    marks = {k: position for position, k in enumerate(checkpoints)}
-    for k in range(last):
-        if k % _CHUNK == 0:
-            length = min(_CHUNK, last - k)
-            atoms = sample[rows, rng.integers(n, size=(length, size))]
+@dataclass(frozen=True, eq=False)
+class _Run:
+    population: Population
+    n: int
+    checkpoints: tuple[int, ...]
+    settings: tuple[Setting, ...]
+    model: Model
+    radius: float
+    inside: bool
+    start: FloatArray
+
+    def block(self, size: int, rng: np.random.Generator) -> FloatArray:
+        """The averages of ``size`` replications; vectors are (d, setting, replication) throughout."""
+        population, n, d, last = self.population, self.n, self.population.dimension, self.checkpoints[-1]
+        steps = np.stack([setting.step_sizes(last) for setting in self.settings], axis=1)[:, :, None]
+        sigma = np.array([setting.sigma for setting in self.settings])[:, None]
+        noisy = bool(np.any(sigma > 0))
+        sample = draw_samples(population, n, size, rng)
+        theta = np.tile(self.start[:, None, None], (1, len(self.settings), size))
+        total = np.zeros_like(theta)
+        averages = np.empty((len(self.checkpoints), len(self.settings), size, d))
+        rows = np.arange(size)
+        columns = population.x.T.copy()
+        z = np.zeros((1, d, 1, size))
+        marks = {k: position for position, k in enumerate(self.checkpoints)}
+        for k in range(last):
+            if k % _CHUNK == 0:
+                length = min(_CHUNK, last - k)
+                atoms = sample[rows, rng.integers(n, size=(length, size))]
+                if noisy:
+                    z = rng.standard_normal((length, d, 1, size))
+            total += theta
+            atom = atoms[k % _CHUNK]
+            x, y = columns[:, None, atom], population.y[atom]
+            theta = aprox(self.model, population.loss, theta, x, y, steps[k], self.radius)
             if noisy:
-                z = rng.standard_normal((length, d, 1, size))
-        total += theta
-        atom = atoms[k % _CHUNK]
-        theta = aprox(model, population.loss, theta, columns[:, None, atom], population.y[atom], steps[k], radius)
-        if noisy:
-            theta -= (steps[k] * sigma) * z[k % _CHUNK]
-        if k + 1 in marks:
-            averages[marks[k + 1]] = np.moveaxis(total / (k + 1), 0, -1)
-    return averages
+                theta -= (steps[k] * sigma) * z[k % _CHUNK]
+                if self.inside:
+                    theta *= np.minimum(1.0, self.radius / np.maximum(np.sqrt((theta**2).sum(axis=0)), 1e-300))
+            if k + 1 in marks:
+                averages[marks[k + 1]] = np.moveaxis(total / (k + 1), 0, -1)
+        return averages
 
 
 def draw_samples(population: Population, n: int, size: int, rng: np.random.Generator) -> np.ndarray:

@@ -75,9 +75,7 @@ def gradient_map(
     return np.asarray((theta - aprox(model, loss, theta, x, y, alpha, radius)) / alpha)
 
 
-def _slope(
-    model: Model, loss: MarginLoss, a: FloatArray, b: FloatArray, s0: FloatArray, y: FloatArray
-) -> FloatArray:
+def _slope(model: Model, loss: MarginLoss, a: FloatArray, b: FloatArray, s0: FloatArray, y: FloatArray) -> FloatArray:
     """The slope t ∈ ∂h(a - bt) of the model h built at s0."""
     if model is Model.FIRST_ORDER:
         return loss.slope(s0, y)

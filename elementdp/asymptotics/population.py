@@ -32,7 +32,7 @@ class Population:
     @property
     def dimension(self) -> int:
         """d."""
-        return self.x.shape[1]
+        return int(self.x.shape[1])
 
     def risk(self, theta: FloatArray, weights: FloatArray | None = None) -> FloatArray:
         """L(θ) (eqn:pop-risk)."""
@@ -103,7 +103,7 @@ def logistic_population(theta: tuple[float, float] = (0.15, -0.1)) -> Population
     return Population(Logistic(), x, y, expit(y * (x @ np.asarray(theta))) / 4)
 
 
-def robust_population(theta: tuple[float, float] = (0.5, -0.25)) -> Population:
+def robust_population(theta: tuple[float, float] = (0.25, -0.15)) -> Population:
     """Robust regression, noisiest along (1, 1): here ∇²L(θ*) and cov(∇ℓ) do not commute."""
     design = np.array([[6.0, 0.0], [0.0, 4.0], [4.0, 4.0], [4.0, -4.0]])
     scale = np.array([0.3, 0.5, 1.5, 0.3])

@@ -6,13 +6,14 @@ from functools import cached_property
 from itertools import product
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import expit
 
 from elementdp.asymptotics.losses import FloatArray, Logistic, MarginLoss
 from elementdp.asymptotics.population import Population
 from elementdp.errors import ArgumentError, at_least
 
-_IntArray = np.ndarray
+_IntArray = NDArray[np.int_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +38,7 @@ class UserPopulation:
     @property
     def dimension(self) -> int:
         """d."""
-        return self.x.shape[1]
+        return int(self.x.shape[1])
 
     @cached_property
     def pair(self) -> _IntArray:
