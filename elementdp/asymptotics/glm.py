@@ -74,7 +74,10 @@ def tied_users(gap: float, *, split: bool) -> UserPopulation:
     """
     one = 0.5 + 3 * gap
     three = 0.5 - gap  # (one + 3·three)/4 = 1/2: pooled over data points the odds are even
-    owner, element, y, mass = [], [], [], []
+    owner: list[int] = []
+    element: list[int] = []
+    y: list[float] = []
+    mass: list[float] = []
     for size, chance in ((1, one), (3, three)):
         for labels in np.ndindex(*(2,) * size):
             signs = [2.0 * label - 1 for label in labels]

@@ -70,8 +70,8 @@ def _law_fact(role: Role, sampler: Sampler, effort: Effort, rng: np.random.Gener
             normal.append(normality_pvalue(draws))
     return Fact(
         role,
-        f"{sampler.words}, m = {m}, σ = {setting.sigma:g}, n = {n}, {replications} replications, γ = 1/2 and 2, users whose "
-        f"elements pull together or apart: the covariance passes its test (smallest p-value {min(pvalues):.2g}) and so "
+        f"{sampler.words}, m = {m}, σ = {setting.sigma:g}, n = {n}, {replications} replications, γ = 1/2 and 2, "
+        f"users whose elements pull together or apart: the covariance passes its test (smallest p-value {min(pvalues):.2g}) and so "
         f"does normality ({min(normal):.2g}); with the other sampler's covariance the smallest is {min(wrong):.1g}.",
         min(pvalues) > _LEVEL and min(normal) > _LEVEL,
     )
@@ -96,10 +96,10 @@ def _element_fact(effort: Effort) -> Fact:
     )
     return Fact(
         Role.PRINTED,
-        f"(i) with users sampled, m = {m}, γ = 1, σ² = 2, δ = {delta:g}, no bound on a user's elements: from n = {sizes[0]} to "
-        f"{sizes[1]} the printed ε(σ) falls from {printed[0]:.3g} to {printed[1]:.3g}, the true ε goes from {truth[0]:.4g} to "
-        f"{truth[1]:.4g} (at which Poisson(γm) participations, the limit n → ∞, leave δ = {limit:.3g}): the ratio grows "
-        f"from {truth[0] / printed[0]:.3g} to {truth[1] / printed[1]:.3g} and has no bound.",
+        f"(i) with users sampled, m = {m}, γ = 1, σ² = 2, δ = {delta:g}, no bound on a user's elements: "
+        f"from n = {sizes[0]} to {sizes[1]} the printed ε(σ) falls from {printed[0]:.3g} to {printed[1]:.3g}, "
+        f"the true ε goes from {truth[0]:.4g} to {truth[1]:.4g} (at which Poisson(γm) participations, the limit n → ∞, "
+        f"leave δ = {limit:.3g}): the ratio grows from {truth[0] / printed[0]:.3g} to {truth[1] / printed[1]:.3g} and has no bound.",
         truth[1] / printed[1] <= truth[0] / printed[0],
     )
 
@@ -153,11 +153,9 @@ def glm(effort: Effort, seed: int) -> Finding:
     pooled, tied = tied_users(0.1, split=True), tied_users(0.1, split=False)
     theta = np.array([0.2, -0.4])
     uneven = np.array([0.7])
-    tied_gaps = {pick: abs(printed_risk(tied, uneven, pick) - tied.risk(uneven)) for pick in ("point", "user")}
-    two_in_three = _uneven_users()
-    uneven_gaps = {
-        pick: abs(printed_risk(two_in_three, theta, pick) - two_in_three.risk(theta)) for pick in ("point", "user")
-    }
+    point_gap = abs(printed_risk(tied, uneven, "point") - tied.risk(uneven))
+    lopsided = _uneven_users()
+    user_gap = abs(printed_risk(lopsided, theta, "user") - lopsided.risk(theta))
     random = [iid_users(well, mixed, np.repeat(rng.integers(4, size=4), 2)) for _ in range(8)]
     random_drift = max(float(np.abs(users.optimum - well.optimum).max()) for users in random)
     random_gap = max(abs(printed_risk(users, theta) - users.risk(theta)) for users in random)
@@ -165,8 +163,8 @@ def glm(effort: Effort, seed: int) -> Finding:
         facts=(
             Fact(
                 Role.PRINTED,
-                f"well specified, labels independent given their own covariates: three partitions of the covariates into "
-                f"1, 2 and 4 elements leave θ* where it was, to {drift:.0e}.",
+                f"well specified, labels independent given their own covariates: three partitions of the covariates "
+                f"into 1, 2 and 4 elements leave θ* where it was, to {drift:.0e}.",
                 drift < 1e-9,
             ),
             Fact(
@@ -187,17 +185,16 @@ def glm(effort: Effort, seed: int) -> Finding:
             ),
             Fact(
                 Role.PRINTED,
-                f"a logistic model that is right for a random data point (θ = 0), where users with one point say yes "
-                f"more often than users with three: one element per point gives θ* = {float(pooled.optimum[0]):.1g}, one "
-                f"element for all gives {float(tied.optimum[0]):.4g} (closed form {tied_optimum(0.1):.4g}).",
+                f"a logistic model that is right for a random data point (θ = 0), where users with one point say "
+                f"yes more often than users with three: one element per point gives θ* = {float(pooled.optimum[0]):.1g}, "
+                f"one element for all gives {float(tied.optimum[0]):.4g} (closed form {tied_optimum(0.1):.4g}).",
                 abs(float(tied.optimum[0]) - float(pooled.optimum[0])) < 1e-9,
             ),
             Fact(
                 Role.PRINTED,
-                f"R_el = Σ p_k E[ℓ | X ∈ c_k] is off by {tied_gaps['point']:.3g} and {uneven_gaps['point']:.3g} for two such "
-                f"populations if X is any data point, and by {tied_gaps['user']:.1g} and {uneven_gaps['user']:.3g} if X is a "
-                f"random user's random data point.",
-                max(*tied_gaps.values(), *uneven_gaps.values()) < 1e-12,
+                f"R_el = Σ p_k E[ℓ | X ∈ c_k]: if X is any data point, off by {point_gap:.3g} for those users; if X is "
+                f"a random data point of a random user, off by {user_gap:.3g} where some users hold one point and others five.",
+                max(point_gap, user_gap) < 1e-12,
             ),
             Fact(
                 Role.REPAIRED,
