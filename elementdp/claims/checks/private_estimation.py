@@ -71,8 +71,9 @@ def _law_fact(role: Role, sampler: Sampler, effort: Effort, rng: np.random.Gener
     return Fact(
         role,
         f"{sampler.words}, m = {m}, σ = {setting.sigma:g}, n = {n}, {replications} replications, γ = 1/2 and 2, "
-        f"users whose elements pull together or apart: the covariance passes its test (smallest p-value {min(pvalues):.2g}) and so "
-        f"does normality ({min(normal):.2g}); with the other sampler's covariance the smallest is {min(wrong):.1g}.",
+        f"users whose elements pull together or apart: the covariance passes its test "
+        f"(smallest p-value {min(pvalues):.2g}) and so does normality ({min(normal):.2g}); "
+        f"with the other sampler's covariance the smallest is {min(wrong):.1g}.",
         min(pvalues) > _LEVEL and min(normal) > _LEVEL,
     )
 
@@ -99,7 +100,8 @@ def _element_fact(effort: Effort) -> Fact:
         f"(i) with users sampled, m = {m}, γ = 1, σ² = 2, δ = {delta:g}, no bound on a user's elements: "
         f"from n = {sizes[0]} to {sizes[1]} the printed ε(σ) falls from {printed[0]:.3g} to {printed[1]:.3g}, "
         f"the true ε goes from {truth[0]:.4g} to {truth[1]:.4g} (at which Poisson(γm) participations, the limit n → ∞, "
-        f"leave δ = {limit:.3g}): the ratio grows from {truth[0] / printed[0]:.3g} to {truth[1] / printed[1]:.3g} and has no bound.",
+        f"leave δ = {limit:.3g}): the ratio grows from {truth[0] / printed[0]:.3g} to "
+        f"{truth[1] / printed[1]:.3g} and has no bound.",
         truth[1] / printed[1] <= truth[0] / printed[0],
     )
 
@@ -186,14 +188,15 @@ def glm(effort: Effort, seed: int) -> Finding:
             Fact(
                 Role.PRINTED,
                 f"a logistic model that is right for a random data point (θ = 0), where users with one point say "
-                f"yes more often than users with three: one element per point gives θ* = {float(pooled.optimum[0]):.1g}, "
-                f"one element for all gives {float(tied.optimum[0]):.4g} (closed form {tied_optimum(0.1):.4g}).",
+                f"yes more often than users with three: one element per point gives θ* = "
+                f"{float(pooled.optimum[0]):.1g}, one element for all gives {float(tied.optimum[0]):.4g} (closed form {tied_optimum(0.1):.4g}).",
                 abs(float(tied.optimum[0]) - float(pooled.optimum[0])) < 1e-9,
             ),
             Fact(
                 Role.PRINTED,
                 f"R_el = Σ p_k E[ℓ | X ∈ c_k]: if X is any data point, off by {point_gap:.3g} for those users; if X is "
-                f"a random data point of a random user, off by {user_gap:.3g} where some users hold one point and others five.",
+                f"a random data point of a random user, off by {user_gap:.3g} where some users hold one "
+                f"point and others five.",
                 max(point_gap, user_gap) < 1e-12,
             ),
             Fact(
