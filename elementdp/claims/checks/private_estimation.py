@@ -189,7 +189,8 @@ def glm(effort: Effort, seed: int) -> Finding:
                 Role.PRINTED,
                 f"a logistic model that is right for a random data point (θ = 0), where users with one point say "
                 f"yes more often than users with three: one element per point gives θ* = "
-                f"{float(pooled.optimum[0]):.1g}, one element for all gives {float(tied.optimum[0]):.4g} (closed form {tied_optimum(0.1):.4g}).",
+                f"{float(pooled.optimum[0]):.1g}, one element for all gives "
+                f"{float(tied.optimum[0]):.4g} (closed form {tied_optimum(0.1):.4g}).",
                 abs(float(tied.optimum[0]) - float(pooled.optimum[0])) < 1e-9,
             ),
             Fact(
