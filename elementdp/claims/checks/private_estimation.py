@@ -23,7 +23,7 @@ from elementdp.claims.ledger import Effort, check
 from elementdp.claims.verdict import Fact, Finding, Gap, Role
 from elementdp.privacy import Sampler, Unit, account, gaussian_delta
 
-_SIZES = {Effort.SMOKE: (200, 120), Effort.QUICK: (600, 400), Effort.PAPER: (8000, 4000)}  # n, replications
+_SIZES = {Effort.SMOKE: (400, 100), Effort.QUICK: (1000, 400), Effort.PAPER: (8000, 4000)}  # n, replications
 _LEVEL = 1e-4  # of each test: a repaired statement must not be doubted by bad luck
 _TOGETHER, _APART = (3.0, 3.0, 3.0), (3.0, -3.0, 3.0)
 
