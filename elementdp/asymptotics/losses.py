@@ -17,6 +17,11 @@ class MarginLoss(ABC):
 
     floor: float = 0.0
 
+    @property
+    def lipschitz(self) -> float:
+        """The largest |∂φ/∂s|."""
+        return 1.0
+
     @abstractmethod
     def value(self, s: FloatArray, y: FloatArray) -> FloatArray:
         """φ(s, y)."""
@@ -53,6 +58,10 @@ class PseudoHuber(MarginLoss):
 
     def __post_init__(self) -> None:
         positive("width", self.width)
+
+    @property
+    def lipschitz(self) -> float:
+        return self.width
 
     def value(self, s: FloatArray, y: FloatArray) -> FloatArray:
         r2 = ((s - y) / self.width) ** 2

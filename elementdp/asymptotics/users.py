@@ -99,8 +99,8 @@ class UserPopulation:
 
     @cached_property
     def element_lipschitz(self) -> float:
-        """The smallest ρ that never clips: the largest |x| (slopes of the logistic loss are below 1)."""
-        return float(np.linalg.norm(self.x, axis=1).max())
+        """The smallest ρ that never clips: the largest |x| times the loss's own Lipschitz constant."""
+        return float(np.linalg.norm(self.x, axis=1).max()) * self.loss.lipschitz
 
     def sandwich(self, middle: FloatArray) -> FloatArray:
         """H⁻¹ M H⁻¹."""

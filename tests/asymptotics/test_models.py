@@ -26,6 +26,7 @@ def test_derivatives_match_finite_differences(loss: MarginLoss, s: float, y: flo
     curve = (loss.slope(at + h, lab) - loss.slope(at - h, lab)) / (2 * h)
     assert slope == pytest.approx(float(loss.slope(at, lab)), abs=1e-6)
     assert curve == pytest.approx(float(loss.curve(at, lab)), abs=1e-5)
+    assert abs(slope) <= loss.lipschitz
 
 
 @pytest.mark.parametrize("loss", LOSSES)

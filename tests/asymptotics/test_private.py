@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 from scipy.optimize import minimize_scalar
 from scipy.special import expit
 
@@ -28,7 +29,7 @@ from elementdp.asymptotics.glm import (
     tied_users,
     wellspecified_population,
 )
-from elementdp.asymptotics.privacy_rates import printed_rate
+from elementdp.asymptotics.privacy_rates import printed_rate, true_rate
 from elementdp.asymptotics.private import SAMPLERS, _without_replacement
 from elementdp.privacy import Sampler
 
@@ -183,3 +184,20 @@ def test_tied_users_by_closed_form() -> None:
         assert tied_users(gap, split=True).optimum[0] == pytest.approx(0.0, abs=1e-9)
         assert tied_users(gap, split=False).optimum[0] == pytest.approx(tied_optimum(gap), abs=1e-9)
         assert expit(tied_optimum(gap)) == pytest.approx(0.5 + gap)
+
+
+def test_user_sampled_runs_do_not_gain_from_a_crowd() -> None:
+    """The ε of sampled users, put back into the binomial mixture of Gaussian curves, written out here."""
+    m, gamma, sigma, delta = 5, 1.0, 3.0, 1e-6
+    found = []
+    for n in (500, 50_000):
+        epsilon = true_rate(Sampler.POISSON_USERS, n, m, gamma, sigma, delta)
+        counts = np.arange(1, 200)
+        mu = 2 * np.sqrt(counts) / sigma
+        curve = stats.norm.cdf(mu / 2 - epsilon / mu) - np.exp(epsilon) * stats.norm.cdf(-mu / 2 - epsilon / mu)
+        assert stats.binom.pmf(counts, n, m / n) @ curve == pytest.approx(delta, rel=1e-5)
+        assert true_rate(Sampler.FIXED_USERS, n, m, gamma, sigma, delta) == pytest.approx(epsilon)
+        found.append(epsilon)
+    assert found[1] > 0.99 * found[0]
+    pairs = [true_rate(Sampler.POISSON_PAIRS, n, m, gamma, sigma, delta) for n in (500, 50_000)]
+    assert pairs[1] < pairs[0] / 5

@@ -18,7 +18,7 @@ from elementdp.claims.verdict import Fact, Finding, Gap, Role
 
 _LEVEL = 0.001  # chance that a family of tests rejects anything when the law is the claimed one
 _DOUBT = 1e-4  # p-value below which a repaired statement is given up: bad luck must not look like an error
-_GRID = {Effort.SMOKE: (800, 120), Effort.QUICK: (3000, 300), Effort.PAPER: (16_000, 3000)}  # n, replications
+_GRID = {Effort.SMOKE: (600, 120), Effort.QUICK: (3000, 300), Effort.PAPER: (16_000, 3000)}  # n, replications
 _LEMMA_SIZES = {Effort.SMOKE: (300, 1200), Effort.QUICK: (500, 4000), Effort.PAPER: (2000, 32_000)}
 _LARGE = {Effort.SMOKE: (1000, 20_000), Effort.QUICK: (10_000, 300_000), Effort.PAPER: (10_000, 3_000_000)}
 _SLACK = 0.15  # how far a rate measured at finite k may be from its limit
@@ -113,7 +113,7 @@ def _lemma_facts(effort: Effort, rng: np.random.Generator) -> list[Fact]:
     population, setting = logistic_population(), Setting(STEP_SIZES[0.75], 0.75, 0.5)
     sizes = _LEMMA_SIZES[effort]
     runs: list[LemmaErrors] = [
-        lemma_errors(population, n, n, setting, 300, rng, model=Model.PROXIMAL, radius=RADIUS) for n in sizes
+        lemma_errors(population, n, n, setting, 200, rng, model=Model.PROXIMAL, radius=RADIUS) for n in sizes
     ]
     wanted = predicted_rates(setting.beta)
     ratio = math.log(sizes[1] / sizes[0])

@@ -38,13 +38,15 @@ def private_normality(effort: Effort, seed: int) -> Finding:
                 _law_fact(Role.PRINTED, sampler, effort, rng)
                 for sampler in (Sampler.POISSON_USERS, Sampler.FIXED_USERS)
             ),
-            _element_fact(effort),
+            _instance_fact(),
+            _element_fact(),
             _user_fact(effort),
             _law_fact(Role.REPAIRED, Sampler.POISSON_PAIRS, effort, rng),
             _pair_fact(effort),
         ),
         repair=(
-            "Let every (user, element) pair flip its own coin of chance q = m/n. Then √n(θ̄ - θ*) is asymptotically "
+            "Project once, at the end of a step (or ask for losses Lipschitz on the whole space), and let every (user, "
+            "element) pair flip its own coin of chance q = m/n. Then √n(θ̄ - θ*) is asymptotically "
             "normal with covariance H⁻¹(Σ_el + (S/m + ρ²σ²I/m²)/γ)H⁻¹, S = E Σ_k g_k g_kᵀ the second moments of the "
             "elements' gradients at θ*, and the run is (O(1)ε(σ), δ)-element-private. Sampling users keeps the printed "
             "covariance, but its element-level ε does not go to 0 with n unless the number of elements a user may hold "
@@ -85,7 +87,29 @@ def finite_law(users: UserPopulation, sampler: Sampler, n: int, m: int, k: int, 
     return np.asarray(users.sandwich(users.user_scatter) + inside * n / k)
 
 
-def _element_fact(effort: Effort) -> Fact:
+def _instance_fact() -> Fact:
+    """Algorithm 1 on Θ = [-1, 1] with two 1-Lipschitz elements, by hand: ρ = L₀ = 1, m = 1, no noise."""
+    alpha, rho = 0.2, 1.0
+
+    def clipped(theta: float, gradient: float) -> tuple[float, float]:
+        moved = min(1.0, max(-1.0, theta - alpha * gradient))
+        length = (moved - theta) / alpha
+        return length, max(-rho, min(rho, length))
+
+    inside = 0.9
+    ends = inside + alpha * 2 * clipped(inside, -1.0)[1]
+    outside = 1.5
+    length, cut = clipped(outside, 0.0)
+    return Fact(
+        Role.PRINTED,
+        f"an instance of eqn:sgd-update-sequence: on Θ = [-1, 1] from θ = {inside:g} with α = {alpha:g}, two "
+        f"elements of gradient -1 step to 1 each and together to {ends:.3g}, outside Θ; from θ = {outside:g}, where noise may "
+        f"lead, the step back has length {abs(length):.3g} and is clipped to {abs(cut):.3g} although ρ = L₀.",
+        ends <= 1 and length == cut,
+    )
+
+
+def _element_fact() -> Fact:
     """(i): as n grows ε(σ) → 0, but participations are Poisson(γm) and each is shown by the user's other elements."""
     m, gamma, sigma, delta = 5, 1.0, math.sqrt(2), 1e-6
     sizes = (10**3, 10**6)
