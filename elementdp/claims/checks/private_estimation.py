@@ -103,8 +103,8 @@ def _instance_fact() -> Fact:
     return Fact(
         Role.PRINTED,
         f"an instance of eqn:sgd-update-sequence: on Θ = [-1, 1] from θ = {inside:g} with α = {alpha:g}, two "
-        f"elements of gradient -1 step to 1 each and together to {ends:.3g}, outside Θ; from θ = {outside:g}, where noise may "
-        f"lead, the step back has length {abs(length):.3g} and is clipped to {abs(cut):.3g} although ρ = L₀.",
+        f"elements of gradient -1 step to 1 each and together to {ends:.3g}, outside Θ; from θ = {outside:g}, where "
+        f"noise may lead, the step back has length {abs(length):.3g} and is clipped to {abs(cut):.3g} although ρ = L₀.",
         ends <= 1 and length == cut,
     )
 
