@@ -71,7 +71,7 @@ def entry(claim: str, effort: Effort | str = Effort.QUICK, seed: int = 0) -> Ent
     if function is None:
         return Entry(claim, statement.where, statement.text, Verdict.UNCHECKED, (), "", statement.section)
     finding = function(Effort(one_of("effort", effort, list(Effort))), seed)
-    evidence = tuple(f"{fact.role}: {fact.text}" for fact in finding.facts)
+    evidence = tuple(f"{fact.role}, {'true' if fact.holds else 'false'}: {fact.text}" for fact in finding.facts)
     return Entry(claim, statement.where, statement.text, finding.verdict, evidence, finding.repair, statement.section)
 
 

@@ -37,7 +37,8 @@ def test_every_check_runs_and_is_reproducible(claim):
     assert any(character.isdigit() for line in found.evidence for character in line), "evidence without a number"
     if found.verdict in (Verdict.FAILS, Verdict.NEEDS_REPAIR):
         assert found.repair
-        assert any(line.startswith("repaired: ") for line in found.evidence)
+        assert any(line.startswith("printed, false: ") for line in found.evidence)
+        assert any(line.startswith("repaired, true: ") for line in found.evidence)
     assert entry(claim, Effort.SMOKE, seed=0) == found
 
 
