@@ -33,7 +33,11 @@ def _account(event: SubsampledGaussian, delta: float, *, low: bool = True) -> Ba
         return _rounded(gaussian_epsilon(delta, worst.change * math.sqrt(event.steps) / event.sigma))
     if worst.knowledge is Knowledge.REVEALED:
         return revealed_epsilon(delta, event.q, event.sigma, event.steps, worst.change)
-    return _bracket(event, worst, lambda law, aim: epsilon_bounds(law, event.steps, delta, aim=aim), low=low)
+
+    def bounds(law: Law, aim: float) -> tuple[float, float]:
+        return epsilon_bounds(law, event.steps, delta, aim=aim, want_low=low)
+
+    return _bracket(event, worst, bounds, low=low)
 
 
 def delta_at(event: SubsampledGaussian, epsilon: float) -> Band:

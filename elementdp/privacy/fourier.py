@@ -38,7 +38,7 @@ def _sample(law: Law, reach: float) -> tuple[Floats, Floats]:
     losses, masses = [], []
     for weight, pair in law.parts:
         for low, high in windows(pair, reach):
-            u = np.linspace(low, high, 2048 if len(law.parts) == 1 else 256)
+            u = np.linspace(low, high, 512 if len(law.parts) == 1 else 128)
             log_first = pair.first.log_ratio(u)
             losses.append(log_first - pair.second.log_ratio(u))
             masses.append(weight * (u[1] - u[0]) * np.exp(-0.5 * u * u + log_first) / math.sqrt(2 * math.pi))
@@ -67,7 +67,7 @@ class _Sample:
 
     def saddle(self, objective: Callable[[Floats, Floats], Floats]) -> tuple[float, float]:
         """The tilt that minimises ``objective(tilt, Chernoff's bound)``, and the minimum."""
-        grid = np.geomspace(1e-3, 1e10, 40)
+        grid = np.geomspace(1e-3, 1e10, 27)
         for _ in range(3):
             values = objective(grid, self.chernoff(grid))
             best = int(np.argmin(values))
@@ -100,8 +100,13 @@ class _Sample:
         return max(h, self.range / _MOST_CELLS, 20 * spread / _MOST_KNOTS)
 
 
-def epsilon_bounds(law: Law, steps: int, delta: float, *, aim: float = AIM) -> tuple[float, float]:
-    """(low, up) around the ε at which T copies of ``law`` have ``delta``; refined until they are close."""
+def epsilon_bounds(
+    law: Law, steps: int, delta: float, *, aim: float = AIM, want_low: bool = True
+) -> tuple[float, float]:
+    """(low, up) around the ε at which T copies of ``law`` have ``delta``; refined until they are close.
+
+    Without ``want_low`` the lower end is 0, and ``up`` is what a first lattice gives.
+    """
     target = math.log(delta)
     reach = _reach(steps, target)
     sample = _Sample(law, steps, reach)
@@ -112,6 +117,8 @@ def epsilon_bounds(law: Law, steps: int, delta: float, *, aim: float = AIM) -> t
         if up == 0:
             return 0.0, 0.0
         slack = _slack(cut, steps)
+        if not want_low:
+            return 0.0, float(up + slack)
         low = _best((curve.epsilon(target, -1) for curve in _lows(law, cut, high, steps, reach)), up * (1 - AIM))
         return max(0.0, float(low - slack)), float(up + slack)
 

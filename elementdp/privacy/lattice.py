@@ -20,6 +20,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.signal import lfilter
 
@@ -67,18 +68,21 @@ def below(cells: Cells, tilt: float) -> Lattice:
     A law whose bulk is narrower than a cell (rare participation) is rougher than the lattice at knot 0. If its bulk is
     symmetric the cells within j of knot 0 have equal mass under both laws and may be merged there; the best j is taken.
     """
-    candidates = [_lowered(cells, np.zeros(len(cells.down), dtype=bool))]
+    plain, smooth = _lowered(cells, np.zeros(len(cells.down), dtype=bool))
+    if smooth:
+        return plain
+    candidates = [plain]
     zero = -cells.start
     for width in (1, 2, 4, 8, 16, 32, 64):
         if cells.balanced and width < min(zero, len(cells.down) - zero):
             block = np.zeros(len(cells.down), dtype=bool)
             block[zero - width : zero + width] = True
-            candidates.append(_lowered(cells, block))
+            candidates.append(_lowered(cells, block)[0])
     return max(candidates, key=lambda lattice: lattice.cumulant(tilt))
 
 
-def _lowered(cells: Cells, block: np.ndarray) -> Lattice:
-    """Lower bound with the cells of ``block`` merged into knot 0."""
+def _lowered(cells: Cells, block: np.ndarray) -> tuple[Lattice, bool]:
+    """Lower bound with the cells of ``block`` merged into knot 0, and whether the law is smooth."""
     merged = float(np.sum((cells.down + cells.rise)[block]))
     down, rise = np.where(block, 0.0, cells.down), np.where(block, 0.0, cells.rise)
     growth = math.expm1(cells.h)
@@ -100,9 +104,37 @@ def _lowered(cells: Cells, block: np.ndarray) -> Lattice:
         result = mass - bend
         wrong = np.flatnonzero(result < 0)
         if not len(wrong):
-            return Lattice(cells.origin, cells.h, cells.start, result, 0.0)
+            rough = float(np.sum((cells.down + cells.rise)[floored]))
+            return Lattice(cells.origin, cells.h, cells.start, result, 0.0), rough < 1e-5
         for shift in (-2, -1, 0, 1):  # the cells whose gaps bend the curve at a knot; without gaps nothing is negative
             floored[np.clip(wrong + shift, 0, len(down) - 1)] = True
+
+
+@dataclass(frozen=True)
+class Waves:
+    """The sum of :func:`_summed` over the periodic law, from its few Fourier terms: a geometric series for each.
+
+    With many steps the transform's T-th power lives on few frequencies, and only a few knots are ever asked for. The
+    periods to the right add e^{−τ·period} to δ at most, since Σ_j w_j e^{−τ ε_j} is the law's own mass.
+    """
+
+    terms: NDArray[np.complex128]
+    angles: Floats
+
+    @classmethod
+    def of(
+        cls, power: NDArray[np.complex128], kept: NDArray[np.int64], size: int, first: int, tilt: float, h: float
+    ) -> "Waves":
+        """From the kept values of a real transform of length ``size``, the knots counted from ``first``."""
+        angles = np.asarray(2 * math.pi / size * kept, dtype=float)
+        step = np.exp(-tilt * h + 1j * angles)
+        series = step * -math.expm1(-h) / (np.expm1(-tilt * h + 1j * angles) * np.expm1(-(1 + tilt) * h + 1j * angles))
+        twice = np.where((kept == 0) | (2 * kept == size), 1.0, 2.0) / size
+        shift = np.exp(2j * math.pi / size * ((kept * (first % size)) % size))
+        return cls(twice * power * series * shift, angles)
+
+    def __getitem__(self, knot: int) -> float:
+        return float(np.dot(self.terms, np.exp(1j * self.angles * knot)).real)
 
 
 @dataclass(frozen=True)
@@ -111,31 +143,35 @@ class Curve:
 
     start: float
     h: float
-    scaled: Floats
+    size: int
+    scaled: Floats | Waves
     error: float
     tilt: float
     log_scale: float
-    lost: float
+    lost: float  # of δ: mass left out, which the upper bound adds
+    folded: float  # of δ: what the periodic sum has too much, which the lower bound subtracts
 
     def log_delta(self, knot: int, sign: int) -> float:
         """log of the upper (``sign`` = 1) or lower (−1) bound of δ at a knot."""
         value = float(self.scaled[knot]) + sign * self.error
         log = self.log_scale - self.tilt * (self.start + self.h * knot) + math.log(value) if value > 0 else -math.inf
-        return float(np.logaddexp(log, math.log(self.lost))) if sign > 0 and self.lost > 0 else log
+        if sign > 0:
+            return float(np.logaddexp(log, math.log(self.lost))) if self.lost > 0 else log
+        return log + math.log1p(-self.folded * math.exp(-log)) if math.exp(min(log, 0.0)) > self.folded else -math.inf
 
     def epsilon(self, target: float, sign: int) -> float:
         """The ε where the bound, a chord in e^ε between knots, falls to e^target; −inf or inf if outside the window."""
-        left, right = 0, len(self.scaled) - 1
+        left, right = 0, self.size - 1
         if self.log_delta(right, sign) > target:
             return math.inf
         if self.log_delta(left, sign) <= target:
-            # Far left a lower bound may drown in the error: look for any knot where it does not.
-            with np.errstate(divide="ignore", invalid="ignore"):
-                logs = np.log(np.maximum(self.scaled + sign * self.error, 0.0)) + self.log_scale
-            over = np.flatnonzero(logs - self.tilt * (self.start + self.h * np.arange(len(logs))) > target)
-            if not len(over):
+            # Far left a lower bound may drown in the error: look for a knot where it does not.
+            over = [
+                knot for knot in range(0, self.size, max(1, self.size // 256)) if self.log_delta(knot, sign) > target
+            ]
+            if not over:
                 return -math.inf
-            left = int(over[-1])
+            left = over[-1]
         while right - left > 1:
             middle = (left + right) // 2
             left, right = (middle, right) if self.log_delta(middle, sign) > target else (left, middle)
@@ -144,14 +180,14 @@ class Curve:
 
     def slope(self, epsilon: float) -> float:
         """How fast log δ falls at ``epsilon``: the tilt whose saddle point is there."""
-        knot = min(max(0, math.floor((epsilon - self.start) / self.h)), len(self.scaled) - 2)
+        knot = min(max(0, math.floor((epsilon - self.start) / self.h)), self.size - 2)
         ends = [self.log_delta(place, 1) for place in (knot, knot + 1)]
         return (ends[0] - ends[1]) / self.h
 
     def delta(self, epsilon: float, sign: int) -> float:
         """The bound at ``epsilon``."""
         knot = math.floor((epsilon - self.start) / self.h)
-        if not 0 <= knot < len(self.scaled) - 1:
+        if not 0 <= knot < self.size - 1:
             return 1.0 if sign > 0 else 0.0
         share = math.expm1(epsilon - self.start - self.h * knot) / math.expm1(self.h)
         low, high = (math.exp(self.log_delta(place, sign)) for place in (knot, knot + 1))
@@ -167,27 +203,32 @@ def compose(lattice: Lattice, steps: int, tilt: float) -> Curve:
     size = next_fast_len(max(64, int((high - low) / h) + 3), real=True)
     # Centre on the mean, so that the phases whose T-th power is taken stay small where the transform is large.
     centre = round(float(np.dot(tilted, np.arange(len(tilted)))))
-    folded = np.bincount((np.arange(len(tilted)) - centre) % size, tilted, size)
-    spectrum = rfft(folded)
+    spectrum = rfft(np.bincount((np.arange(len(tilted)) - centre) % size, tilted, size))
     log_square = np.log(np.maximum(spectrum.real**2 + spectrum.imag**2, 1e-300))
     kept = np.flatnonzero(log_square * steps > 4 * math.log(_EPS))  # the rest is below rounding
     power = np.zeros_like(spectrum)
     power[kept] = np.exp(0.5 * steps * log_square[kept] + 1j * steps * np.angle(spectrum[kept]))
-    density = irfft(power, size)
     first = math.floor((low - steps * lattice.origin) / h) - steps * (lattice.start + centre)
-    density = np.roll(density, -(first % size))
     start = steps * lattice.origin + h * (steps * (lattice.start + centre) + first)
-    # δ(ε_k) e^{τ ε_k} = Σ_{j>k} w_j e^{−τ u}(1−e^{−u}), u = ε_j−ε_k, by a recursion of positive terms from the right.
-    decay, drop = math.exp(-tilt * h), math.exp(-h)
-    right = np.concatenate([[0.0], density[:0:-1]])
-    weighted = lfilter([decay * drop], [1.0, -decay * drop], right)  # Σ w e^{−(1+τ)u}
-    source = np.concatenate([[0.0], density[:0:-1] + weighted[:-1]]) * (-math.expm1(-h) * decay)
-    scaled = lfilter([1.0], [1.0, -decay], source)[::-1]
+    folded = math.exp(-tilt * h * size)
+    if len(kept) * 16 < size and folded < 1e-16:
+        scaled: Floats | Waves = Waves.of(power[kept], kept, size, first, tilt, h)
+    else:
+        scaled, folded = _summed(np.roll(irfft(power, size), -(first % size)), tilt, h), 0.0
     strength = float(np.sum(np.abs(power[kept]))) * 2 / size
     rounding = 8 * _EPS * math.log2(size) * (1 + steps) * strength + _EPS**2 * size
     error = rounding / (h * tilt * (1 + tilt)) * (1 + h * (1 + tilt)) + _FOLDED
     lost = -math.expm1(steps * math.log1p(-min(lattice.lost, 0.5)))
-    return Curve(start, h, scaled, error, tilt, steps * log_scale, lost)
+    return Curve(start, h, size, scaled, error, tilt, steps * log_scale, lost, 1.001 * folded)
+
+
+def _summed(density: Floats, tilt: float, h: float) -> Floats:
+    """Σ_{j>k} w_j e^{−τu}(1−e^{−u}), u = (j−k)h, at every k, by a recursion of positive terms from the right."""
+    decay, drop = math.exp(-tilt * h), math.exp(-h)
+    right = np.concatenate([[0.0], density[:0:-1]])
+    weighted = lfilter([decay * drop], [1.0, -decay * drop], right)  # Σ w e^{−(1+τ)u}
+    source = np.concatenate([[0.0], density[:0:-1] + weighted[:-1]]) * (-math.expm1(-h) * decay)
+    return np.asarray(lfilter([1.0], [1.0, -decay], source)[::-1], dtype=float)
 
 
 def _window(losses: Floats, tilted: Floats, steps: int, h: float) -> tuple[float, float]:
