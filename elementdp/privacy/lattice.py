@@ -28,7 +28,7 @@ from elementdp.privacy.curves import Floats
 from elementdp.privacy.pairs import Cells
 
 _EPS = float(np.finfo(float).eps)
-_FOLDED = 1e-11  # tilted mass allowed outside the window of the transform
+_FOLDED = 1e-14  # tilted mass allowed outside the window of the transform
 
 
 @dataclass(frozen=True)

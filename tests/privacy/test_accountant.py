@@ -54,7 +54,7 @@ def test_added_or_removed_is_the_worse_direction(q: float, sigma: float, steps: 
         assert sign * (worse / delta - 1) >= -1e-6
 
 
-@settings(max_examples=15, deadline=None, derandomize=True)
+@settings(max_examples=10, deadline=None, derandomize=True)
 @given(logs(-6, -0.01), logs(-1, 4), logs(-3, 3))
 def test_one_step_in_the_box_to_fifty_digits(log_q: float, log_sigma: float, log_epsilon: float) -> None:
     """ε from 1e-3 to 1e3, q from 1e-6 to 1, σ from 0.1 to 1e4; δ down to 1e-12."""
@@ -70,7 +70,7 @@ def test_one_step_in_the_box_to_fifty_digits(log_q: float, log_sigma: float, log
     assert band.gap <= 1e-3 or at.gap <= 1e-3  # where the curve is flat, ε is ill-conditioned and δ is not
 
 
-@settings(max_examples=6, deadline=None, derandomize=True)
+@settings(max_examples=5, deadline=None, derandomize=True)
 @given(logs(-3, -0.1), logs(-0.3, 1.5), st.integers(2, 400), logs(-12, -2))
 def test_band_overlaps_that_of_dp_accounting(log_q: float, log_sigma: float, steps: int, log_delta: float) -> None:
     """Its PLD is right under REPLACE_ONE; its own optimistic and pessimistic answers bracket the truth."""
@@ -94,7 +94,7 @@ def test_band_overlaps_that_of_dp_accounting(log_q: float, log_sigma: float, ste
     assert band.low <= ends[1] * (1 + 1e-9)
 
 
-@settings(max_examples=15, deadline=None, derandomize=True)
+@settings(max_examples=10, deadline=None, derandomize=True)
 @given(logs(-6, 0), logs(-1, 4), logs(0, 5.5), logs(-12, -0.5))
 def test_the_whole_box_is_stable(log_q: float, log_sigma: float, log_steps: float, log_delta: float) -> None:
     q, sigma, steps, delta = min(1.0, 10**log_q), 10**log_sigma, round(10**log_steps), 10**log_delta
