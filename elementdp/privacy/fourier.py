@@ -110,10 +110,12 @@ def epsilon_bounds(
     target = math.log(delta)
     reach = _reach(steps, target)
     sample = _Sample(law, steps, reach)
-    _, epsilon = sample.saddle(lambda t, bound: (bound - target) / t)
+    saddle, epsilon = sample.saddle(lambda t, bound: (bound - target) / t)
 
     def once(finer: float) -> tuple[float, float]:
-        cut, high, up = _upper(law, sample, reach, max(epsilon, 0.0), finer, lambda curve: curve.epsilon(target, 1))
+        cut, high, up = _upper(
+            law, sample, reach, max(epsilon, 0.0), finer, lambda curve: curve.epsilon(target, 1), saddle
+        )
         if up == 0:
             return 0.0, 0.0
         slack = _slack(cut, steps)
@@ -150,7 +152,13 @@ def delta_bounds(law: Law, steps: int, epsilon: float, *, aim: float = AIM) -> t
 
 
 def _upper(
-    law: Law, sample: _Sample, reach: float, epsilon: float, finer: float, solve: Callable[[Curve], float]
+    law: Law,
+    sample: _Sample,
+    reach: float,
+    epsilon: float,
+    finer: float,
+    solve: Callable[[Curve], float],
+    saddle: float | None = None,
 ) -> tuple[Cells, Curve, float]:
     """The upper curve, tilted so that its bulk is where ``solve`` says the answer is; coarse pilots find that place.
 
@@ -158,7 +166,7 @@ def _upper(
     """
     rate = None
     for attempt in range(6):
-        tilt = sample.saddle_at(epsilon)
+        tilt = saddle if saddle and attempt == 0 else sample.saddle_at(epsilon)
         h = sample.step(tilt, rate or tilt, epsilon, finer)
         pilot = max(h, sample.range / _PILOT_CELLS)
         cut = _cut(law, pilot, reach)
