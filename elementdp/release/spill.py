@@ -78,17 +78,25 @@ class Spill:
         """Every part in turn, as one table each; may be called again, but nothing may be added after."""
         while self._writers:
             self._writers.popitem()[1].close()
+        held: list[pa.Table] = []  # small parts, handed over together
+        room = self.part_bytes
         for _, file in sorted(self._files.items()):
             size = file.seek(0, os.SEEK_END)
             file.seek(0)
             stream = pa.ipc.open_stream(file)
             if size <= self.part_bytes or self.level == len(_BITS) - 1:
-                yield stream.read_all()
+                if size > room and held:
+                    yield pa.concat_tables(held)
+                    held, room = [], self.part_bytes
+                held.append(stream.read_all())
+                room -= size
             else:
                 with Spill(self.schema.field("item").type, part_bytes=self.part_bytes, level=self.level + 1) as finer:
                     for table in _runs(stream, self.part_bytes):
                         finer.add_table(_added_up(table))
                     yield from finer.parts()
+        if held:
+            yield pa.concat_tables(held)
 
     def shares(self) -> Iterator[tuple[float, pa.Table]]:
         """The parts, each with the share of all rows handed out by then."""
