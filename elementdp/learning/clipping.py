@@ -1,0 +1,288 @@
+"""Algorithm 1 for a whole batch: one averaged gradient per (user, element), clipped to ρ and summed."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from enum import StrEnum
+
+import torch
+from torch import Tensor, nn
+
+from elementdp.errors import ArgumentError
+from elementdp.learning.domain import Domain, gradient_mapping
+from elementdp.learning.general import Found, Loss, looped, losses_of, summed, trainable, vectorized
+from elementdp.learning.groups import Batch, Pair, Segments
+from elementdp.learning.products import Call, Layer, kept, merged
+from elementdp.learning.rules import RULES
+from elementdp.learning.support import ModelError, fast_layers, refuse
+
+CHUNK_BYTES = {"cpu": 1 << 25}
+"""Rows pass through the model in chunks whose layer inputs and outputs take this much (elsewhere 1 GiB)."""
+
+
+class Method(StrEnum):
+    """How group gradients are found; all are exact."""
+
+    AUTO = "auto"
+    FAST = "fast"  # the rules of `elementdp.learning.rules`: one forward and one backward pass
+    VECTORIZED = "vectorized"  # torch.func over groups of one size
+    LOOP = "loop"  # one backward pass per group
+
+
+@dataclass(frozen=True)
+class ClippedSum:
+    """Σ over groups of [Δ]_ρ, one tensor for each trainable parameter, and what was seen on the way.
+
+    Only the sum is ever made private: norms, losses and counts are for the eyes of the data's owner.
+    """
+
+    gradients: list[Tensor]
+    norms: Tensor
+    losses: Tensor
+
+    @property
+    def skipped(self) -> int:
+        """Groups whose gradient was not finite: they added nothing."""
+        return int((~self.norms.isfinite()).sum())
+
+    @property
+    def loss(self) -> float:
+        """Mean over the groups of their mean loss, those that are not finite left out."""
+        finite = self.losses[self.losses.isfinite()]
+        return float(finite.mean()) if len(finite) else float("nan")
+
+
+class GroupClipper:
+    """Clipped sums of group gradients of ``model``, by the fastest exact method it allows."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        loss: Loss,
+        rho: float,
+        *,
+        domain: Domain | None = None,
+        method: Method | str = Method.AUTO,
+        precision: torch.dtype | None = None,
+    ) -> None:
+        if not rho > 0:
+            raise ArgumentError("rho", rho, "> 0 (infinity for no clipping)")
+        refuse(model)
+        self.model, self.loss, self.rho, self.domain, self.precision = model, loss, rho, domain, precision
+        self.parameters = list(trainable(model).values())
+        self.device = self.parameters[0].device
+        self.layers = fast_layers(model)
+        self.wanted = Method(method)
+        self.method: Method | None = None
+        self.rows = 0
+        if self.wanted is Method.FAST and (self.layers is None or domain is not None):
+            raise ArgumentError("method", "fast", "another one: some layer has no fast rule, or Θ is bounded")
+
+    # ------------------------------------------------------------------------------------------- choice of method
+
+    def prepare(self, batch: Batch) -> None:
+        """Choose the method on a few rows, by comparing it with one backward pass per group; done once."""
+        if self.method is not None or not batch.sizes:
+            return
+        count = min(8, sum(batch.sizes))
+        pair = self._load(batch, slice(0, count))
+        segments = Segments([1] if count == 1 else [1, count - 1])
+        self._refuse_memory(pair)
+        with _evaluating(self.model):
+            alone = torch.cat([losses_of(self.model, self.loss, _slice(pair, i, i + 1)) for i in range(count)])
+            together = losses_of(self.model, self.loss, pair)
+            if not _close(alone.detach(), together.detach()):
+                raise ModelError(
+                    "the loss of an example depends on the other examples of its batch: "
+                    "a layer or the loss mixes examples, which no clipping by groups can make private"
+                )
+            reference = _norms(looped(self.model, self.loss, pair, segments))
+            self.method = self._choose(pair, segments, reference)
+        per_row = max(1, self._bytes // count)
+        self.rows = max(1, CHUNK_BYTES.get(self.device.type, 1 << 30) // per_row)
+
+    def _choose(self, pair: Pair, segments: Segments, reference: Tensor) -> Method:
+        inside = sum(t.numel() * t.element_size() for t in pair)
+        self._bytes = inside + 4 * count_outputs(self.model, pair[0])
+        options = [Method.FAST, Method.VECTORIZED, Method.LOOP] if self.wanted is Method.AUTO else [self.wanted]
+        if self.domain is not None or self.layers is None:
+            options = [option for option in options if option is not Method.FAST]
+        for option in options:
+            try:
+                if option is Method.FAST:
+                    layer, _ = self._layer(pair, segments)
+                    norms = layer.squares.sqrt()
+                else:
+                    norms = _norms(_BY_GROUP[option](self.model, self.loss, pair, segments))
+            except (RuntimeError, NotImplementedError, CaptureError) as error:
+                if option is self.wanted:
+                    raise ModelError(f"this model cannot use method={option.value!r}: {error}") from error
+                continue
+            if _close(norms, reference):
+                return option
+            if option is self.wanted:
+                raise ModelError(f"method={option.value!r} does not reproduce this model's gradients: use 'auto'")
+        raise ModelError("the model's gradients differ from one run to the next in evaluation mode")
+
+    def _refuse_memory(self, pair: Pair) -> None:
+        """A layer that stores what it sees would release it without noise."""
+        before = {name: buffer.clone() for name, buffer in self.model.named_buffers()}
+        with torch.random.fork_rng(), torch.no_grad():
+            self.model(pair[0])
+        for name, buffer in self.model.named_buffers():
+            if not torch.equal(buffer, before[name]):
+                buffer.copy_(before[name])
+                raise ModelError(f"buffer {name} changes with the data and would be released without noise")
+
+    # --------------------------------------------------------------------------------------------------- one batch
+
+    def __call__(self, batch: Batch, step: float = 1.0) -> ClippedSum:
+        """Σ [Δ]_ρ over the groups of the batch; ``step`` is Algorithm 1's α, which matters only for a bounded Θ."""
+        self.prepare(batch)
+        total = [torch.zeros_like(p) for p in self.parameters]
+        place = {id(p): t for p, t in zip(self.parameters, total, strict=True)}
+        norms, losses = [], []
+        for rows, segments in batch.chunks(self.rows) if self.method else []:
+            pair = self._load(batch, rows)
+            for layer, means in self._chunk(pair, segments, step):
+                found = layer.squares.sqrt()
+                finite = found.isfinite() & means.isfinite()
+                # A few units in the last place, so that rounding never lets more than ρ through.
+                bound = found * (1 + 16 * torch.finfo(found.dtype).eps)
+                factors = torch.where(finite, (self.rho / bound).clamp_max(1), 0)
+                for parameter, gradient in layer.weigh(factors, not bool(finite.all())):
+                    place[id(parameter)].add_(gradient)
+                norms.append(torch.where(finite, found, torch.inf))
+                losses.append(means)
+        empty = torch.zeros(0, device=self.device)
+        return ClippedSum(total, torch.cat(norms) if norms else empty, torch.cat(losses) if losses else empty)
+
+    def _chunk(self, pair: Pair, segments: Segments, step: float) -> Iterator[tuple[Layer, Tensor]]:
+        if len(segments) == 1 and segments.rows > self.rows:
+            with self._autocast():
+                found: Iterator[Found] = iter([summed(self.model, self.loss, pair, self.rows)])
+        elif self.method is Method.FAST:
+            yield self._layer(pair, segments)
+            return
+        else:
+            found = _BY_GROUP[self.method or Method.LOOP](self.model, self.loss, pair, segments)
+        with self._autocast():
+            for gradients, means in found:
+                theta = [p.detach() for p in self.parameters]
+                moved = gradient_mapping(self.domain, theta, gradients, step)
+                yield kept(list(zip(self.parameters, moved, strict=True))), means.detach()
+
+    def _layer(self, pair: Pair, segments: Segments) -> tuple[Layer, Tensor]:
+        """All layers of one chunk by the fast rules."""
+        assert self.layers is not None
+        with torch.enable_grad(), self._autocast(), _Capture(self.layers) as capture:
+            losses = losses_of(self.model, self.loss, pair)
+            weights = segments.spread(segments.lengths.to(losses).reciprocal())
+            weighted = losses * weights
+            calls = capture.calls(weighted.sum(), segments.rows)
+        found = [RULES[type(layer)](layer, used, segments) for layer, used in calls]
+        means = segments.sum(weighted.detach())
+        if not found:
+            return Layer(torch.zeros_like(means), lambda factors, spoilt: []), means
+        return merged(found), means
+
+    def _autocast(self) -> torch.autocast | nullcontext[None]:
+        return torch.autocast(self.device.type, self.precision) if self.precision else nullcontext()
+
+    def _load(self, batch: Batch, rows: slice) -> Pair:
+        inputs, targets = batch.fetch(rows)
+        return inputs.to(self.device, non_blocking=True), targets.to(self.device, non_blocking=True)
+
+
+_BY_GROUP: dict[Method, Callable[[nn.Module, Loss, Pair, Segments], Iterator[Found]]] = {
+    Method.VECTORIZED: vectorized,
+    Method.LOOP: looped,
+}
+
+
+class CaptureError(Exception):
+    """A layer was used in a way its rule does not cover."""
+
+
+class _Capture:
+    """Layer inputs, and where the gradients of their outputs will arrive, for one forward pass."""
+
+    def __init__(self, layers: dict[str, nn.Module]) -> None:
+        self._seen: list[tuple[nn.Module, Tensor, int, torch.autograd.graph.GradientEdge]] = []
+        self._handles = [layer.register_forward_hook(self._hook) for layer in layers.values()]
+
+    def _hook(self, module: nn.Module, args: tuple[Tensor, ...], output: Tensor) -> None:
+        if output.requires_grad:
+            # The edge, not the tensor: an in-place activation may overwrite the tensor next.
+            edge = torch.autograd.graph.get_gradient_edge(output)
+            self._seen.append((module, args[0].detach(), args[0]._version, edge))
+
+    def __enter__(self) -> "_Capture":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for handle in self._handles:
+            handle.remove()
+
+    def calls(self, loss: Tensor, rows: int) -> list[tuple[nn.Module, list[Call]]]:
+        """The uses of every layer, with the gradients of ``loss``."""
+        grads = torch.autograd.grad(loss, [edge for *_, edge in self._seen], allow_unused=True) if self._seen else ()
+        result: dict[int, tuple[nn.Module, list[Call]]] = {}
+        for (module, inputs, version, _), grad in zip(self._seen, grads, strict=True):
+            if inputs._version != version:
+                raise CaptureError("a layer's input is overwritten after use")
+            if len(inputs) != rows:
+                raise CaptureError("a layer's input does not have the examples in its first dimension")
+            if grad is not None:
+                dtype = next(module.parameters(recurse=False)).dtype
+                moved = inputs.to(dtype) if inputs.is_floating_point() else inputs
+                result.setdefault(id(module), (module, []))[1].append(Call(moved, grad.to(dtype)))
+        return list(result.values())
+
+
+def count_outputs(model: nn.Module, inputs: Tensor) -> int:
+    """Numbers that the leaf layers put out for these inputs: what a pass has to hold."""
+    total = 0
+
+    def hook(module: nn.Module, args: object, output: object) -> None:
+        nonlocal total
+        total += output.numel() if isinstance(output, Tensor) else 0
+
+    leaves = [module for module in model.modules() if not list(module.children())]
+    handles = [leaf.register_forward_hook(hook) for leaf in leaves]
+    try:
+        with torch.no_grad():
+            model(inputs)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return total
+
+
+@contextmanager
+def _evaluating(model: nn.Module) -> Iterator[None]:
+    """Evaluation mode and an untouched random state, so that two passes can be compared."""
+    modes = {module: module.training for module in model.modules()}
+    with torch.random.fork_rng(), torch.enable_grad():
+        try:
+            model.eval()
+            yield
+        finally:
+            for module, mode in modes.items():
+                module.training = mode
+
+
+def _norms(found: Iterator[Found]) -> Tensor:
+    return torch.cat([torch.stack([g.reshape(len(g), -1).square().sum(1) for g in gs]).sum(0).sqrt() for gs, _ in found])
+
+
+def _close(left: Tensor, right: Tensor) -> bool:
+    """Equal up to rounding wherever both are finite."""
+    both = left.isfinite() & right.isfinite()
+    tolerance = 1e4 * torch.finfo(left.dtype).eps
+    a, b = left[both].double(), right[both].double()
+    return bool(((a - b).abs() <= tolerance * (1 + torch.maximum(a.abs(), b.abs()))).all())
+
+
+def _slice(pair: Pair, start: int, stop: int) -> Pair:
+    return pair[0][start:stop], pair[1][start:stop]

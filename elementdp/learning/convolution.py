@@ -1,0 +1,148 @@
+"""Group gradients of convolutions, a cacheful of rows at a time."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from elementdp.learning.groups import Segments
+from elementdp.learning.products import KEEP_BYTES, Call, Gradients, Layer, clean, kept, merged, product_squares
+
+CACHE_BYTES = 1 << 22
+"""Rows are unfolded in pieces of about this size, so that the matrix product finds them in the cache."""
+
+
+def row_gradients(inputs: Tensor, grads: Tensor, module: nn.Conv2d) -> Tensor:
+    """The weight gradient of every row: (rows, out, in/groups, height, width).
+
+    Only the kernel's width is unfolded (a full unfold moves `height` times as much memory); the kernel's height is
+    then a shift by whole lines, which is a view.
+    """
+    (high, wide), (up, along), (tall, broad) = module.kernel_size, module.stride, module.dilation
+    n, _, out_h, out_w = grads.shape
+    groups, channels = module.groups, module.in_channels // module.groups
+    cut = inputs[..., : (out_w - 1) * along + (wide - 1) * broad + 1]
+    columns = cut.unfold(3, (out_w - 1) * along + 1, broad)[..., ::along]  # rows, in, height, kernel, out
+    columns = columns.transpose(2, 3).reshape(n * groups, channels * wide, inputs.shape[2], out_w)
+    right = grads.reshape(n * groups, -1, out_h * out_w).mT
+    last = (out_h - 1) * up + 1
+    lines = [columns[:, :, tall * i : tall * i + last : up].flatten(2) @ right for i in range(high)]
+    stacked = torch.stack(lines, 1).view(n, groups, high, channels, wide, -1)
+    return stacked.permute(0, 1, 5, 3, 2, 4).flatten(1, 2)
+
+
+def _as_planes(module: nn.Conv1d | nn.Conv2d) -> nn.Conv2d:
+    """A 1-d convolution as a 2-d one of height one, without copying its parameters."""
+    if isinstance(module, nn.Conv2d):
+        return module
+    flat = nn.Conv2d(
+        module.in_channels,
+        module.out_channels,
+        (1, module.kernel_size[0]),
+        (1, module.stride[0]),
+        "same" if module.padding == "same" else (0, 0 if isinstance(module.padding, str) else module.padding[0]),
+        (1, module.dilation[0]),
+        module.groups,
+        bias=False,
+        padding_mode=module.padding_mode,
+        device="meta",
+    )
+    return flat
+
+
+def padded(module: nn.Conv2d, inputs: Tensor) -> Tensor:
+    """The input with the padding that the layer itself applies."""
+    edges = list(module._reversed_padding_repeated_twice)
+    if not any(edges):
+        return inputs
+    return F.pad(inputs, edges, mode="constant" if module.padding_mode == "zeros" else module.padding_mode)
+
+
+def convolution(module: nn.Conv1d | nn.Conv2d, calls: Sequence[Call], segments: Segments) -> Layer:
+    """``nn.Conv1d`` and ``nn.Conv2d``, any stride, padding, dilation and groups."""
+    planes = _as_planes(module)
+    lifted = [_lift(call, planes, module) for call in calls]
+    layers = []
+    if module.bias is not None and module.bias.requires_grad:
+        sums = torch.stack([call.grads.sum((2, 3)) for call in lifted]).sum(0)
+        layers.append(kept([(module.bias, segments.sum(sums))]))
+    if not module.weight.requires_grad:
+        return merged(layers)
+    per_row = module.weight.numel() * module.weight.element_size()
+    line = sum(call.inputs[0].numel() * planes.kernel_size[1] * call.inputs.element_size() for call in lifted)
+    step = max(1, CACHE_BYTES // max(per_row, line))
+    if len(segments) * per_row <= KEEP_BYTES:
+        sums = _summed_in_groups(lifted, planes, segments, step)
+        return merged([*layers, kept([(module.weight, sums)])])
+    return merged([*layers, _wide_convolution(module, planes, lifted, segments, step)])
+
+
+def _lift(call: Call, planes: nn.Conv2d, module: nn.Conv1d | nn.Conv2d) -> Call:
+    if isinstance(module, nn.Conv1d):
+        call = Call(call.inputs.unsqueeze(2), call.grads.unsqueeze(2))
+    return Call(padded(planes, call.inputs), call.grads)
+
+
+def _summed_in_groups(calls: Sequence[Call], planes: nn.Conv2d, segments: Segments, step: int) -> Tensor:
+    """Group gradients, rows taken a cacheful at a time."""
+    owner = segments.owner(calls[0].grads.device)
+    total: Tensor | None = None
+    for call in calls:
+        for i in range(0, segments.rows, step):
+            rows = row_gradients(call.inputs[i : i + step], call.grads[i : i + step], planes)
+            if total is None:
+                total = rows.new_zeros(len(segments), rows[0].numel())
+            total.index_add_(0, owner[i : i + step], rows.flatten(1))
+    assert total is not None
+    return total
+
+
+def _wide_convolution(
+    module: nn.Conv1d | nn.Conv2d, planes: nn.Conv2d, calls: Sequence[Call], segments: Segments, step: int
+) -> Layer:
+    """Many channels: norms through the layer's matrix form or a few groups at a time, then torch's own product."""
+    matrix = planes.groups == 1 and _prefers_matrix(planes, calls, segments)
+    parts = []
+    row = 0
+    for run in segments.runs:
+        few = max(1, step // run.size)
+        for i in range(0, run.count, few):
+            part = Segments((run.size,) * min(few, run.count - i))
+            rows = slice(row, row + part.rows)
+            row += part.rows
+            here = [Call(call.inputs[rows], call.grads[rows]) for call in calls]
+            if matrix:
+                unfolded = torch.cat([_unfold(call.inputs, planes) for call in here], 1)
+                grads = torch.cat([call.grads.flatten(2).mT for call in here], 1)
+                parts.append(product_squares(grads, unfolded, part))
+            else:
+                sums = _summed_in_groups(here, planes, part, step)
+                parts.append(torch.linalg.vector_norm(sums, dim=1).square())
+
+    def weigh(factors: Tensor, spoilt: bool) -> Gradients:
+        rows = segments.spread(factors)
+        total = torch.zeros_like(module.weight)
+        for call in calls:
+            scaled = clean(call.grads, rows, spoilt) * rows[:, None, None, None]
+            total += _weight_gradient(clean(call.inputs, rows, spoilt), scaled, planes).view_as(total)
+        return [(module.weight, total)]
+
+    return Layer(torch.cat(parts), weigh)
+
+
+def _prefers_matrix(planes: nn.Conv2d, calls: Sequence[Call], segments: Segments) -> bool:
+    width_in = planes.in_channels * planes.kernel_size[0] * planes.kernel_size[1]
+    places = sum(call.grads[0, 0].numel() for call in calls) * max(segments.sizes)
+    return places * (width_in + planes.out_channels) <= width_in * planes.out_channels
+
+
+def _unfold(inputs: Tensor, planes: nn.Conv2d) -> Tensor:
+    return F.unfold(inputs, planes.kernel_size, planes.dilation, 0, planes.stride).mT  # type: ignore[arg-type]
+
+
+def _weight_gradient(inputs: Tensor, grads: Tensor, planes: nn.Conv2d) -> Tensor:
+    shape = (planes.out_channels, planes.in_channels // planes.groups, *planes.kernel_size)
+    return torch.nn.grad.conv2d_weight(  # type: ignore[no-untyped-call, no-any-return]
+        inputs, shape, grads, planes.stride, 0, planes.dilation, planes.groups
+    )

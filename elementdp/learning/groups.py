@@ -1,0 +1,101 @@
+"""Rows of a batch in groups: one group holds everything one user has in one element, side by side."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from elementdp.errors import ArgumentError
+
+Pair = tuple[Tensor, Tensor]
+"""Model inputs and targets of some rows."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """Neighbouring groups of one size: rows and groups as half-open ranges."""
+
+    size: int
+    rows: slice
+    groups: slice
+
+    @property
+    def count(self) -> int:
+        """How many groups."""
+        return int(self.groups.stop - self.groups.start)
+
+
+class Segments:
+    """Consecutive groups with given sizes. Neighbours of equal size are handled together, without copies."""
+
+    def __init__(self, sizes: Sequence[int]) -> None:
+        self.sizes = tuple(sizes)
+        self.rows = sum(self.sizes)
+        self.runs = tuple(_runs(self.sizes))
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    @cached_property
+    def lengths(self) -> Tensor:
+        """The sizes as a tensor."""
+        return torch.tensor(self.sizes, dtype=torch.long)
+
+    def owner(self, device: torch.device) -> Tensor:
+        """The group of every row."""
+        return torch.arange(len(self)).repeat_interleave(self.lengths).to(device)
+
+    def sum(self, rows: Tensor) -> Tensor:
+        """Sums over the rows of each group."""
+        parts = [rows[run.rows].unflatten(0, (run.count, run.size)).sum(1) for run in self.runs]
+        return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+    def spread(self, values: Tensor) -> Tensor:
+        """One value a group, repeated for each of its rows."""
+        return values.repeat_interleave(self.lengths.to(values.device), output_size=self.rows)
+
+
+def _runs(sizes: Sequence[int]) -> list[Run]:
+    runs: list[Run] = []
+    row = start = 0
+    for index in range(1, len(sizes) + 1):
+        if index == len(sizes) or sizes[index] != sizes[start]:
+            stop = row + (index - start) * sizes[start]
+            runs.append(Run(sizes[start], slice(row, stop), slice(start, index)))
+            row, start = stop, index
+    return runs
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The groups one step sees. ``fetch`` loads a range of rows; groups follow one another with these sizes.
+
+    Groups of equal size should be neighbours: that is what makes a step fast.
+    """
+
+    sizes: tuple[int, ...]
+    fetch: Callable[[slice], Pair]
+
+    @classmethod
+    def of(cls, inputs: Tensor, targets: Tensor, sizes: Sequence[int]) -> "Batch":
+        """A batch in memory whose rows are already in groups."""
+        if min(sizes, default=1) < 1 or sum(sizes) != len(inputs) or len(targets) != len(inputs):
+            raise ArgumentError("sizes", list(sizes), f"positive group sizes that add up to the {len(inputs)} rows")
+        return cls(tuple(int(size) for size in sizes), lambda rows: (inputs[rows], targets[rows]))
+
+    def chunks(self, rows: int) -> list[tuple[slice, Segments]]:
+        """Whole groups in even chunks of at most ``rows`` rows; a larger group is a chunk of its own."""
+        total = sum(self.sizes)
+        rows = min(rows, -(-total // -(-total // rows)) + max(self.sizes)) if total else rows
+        result: list[tuple[slice, Segments]] = []
+        start = stop = first = 0
+        for index, size in enumerate(self.sizes):
+            if index > first and stop + size - start > rows:
+                result.append((slice(start, stop), Segments(self.sizes[first:index])))
+                start, first = stop, index
+            stop += size
+        if self.sizes:
+            result.append((slice(start, stop), Segments(self.sizes[first:])))
+        return result

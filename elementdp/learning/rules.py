@@ -1,0 +1,91 @@
+"""The layers with an exact fast rule. A rule gets what went into a layer and the gradient of what came out."""
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from elementdp.learning.convolution import convolution
+from elementdp.learning.groups import Segments
+from elementdp.learning.products import Call, Gradients, Layer, clean, joined, kept, merged, product_squares, trainable
+
+
+def linear(module: nn.Linear, calls: Sequence[Call], segments: Segments) -> Layer:
+    """``nn.Linear``: rows may carry further positions (a sequence); all of them belong to the row's group."""
+    inputs = joined([call.inputs.reshape(segments.rows, -1, module.in_features) for call in calls])
+    grads = joined([call.grads.reshape(segments.rows, -1, module.out_features) for call in calls])
+    layers = []
+    if trainable(module.bias):
+        layers.append(kept([(module.bias, segments.sum(grads.sum(1)))]))
+    if trainable(module.weight):
+
+        def weigh(factors: Tensor, spoilt: bool) -> Gradients:
+            rows = segments.spread(factors)
+            scaled = clean(grads, rows, spoilt) * rows[:, None, None]
+            left = scaled.reshape(-1, module.out_features)
+            return [(module.weight, left.mT @ clean(inputs, rows, spoilt).reshape(-1, module.in_features))]
+
+        layers.append(Layer(product_squares(grads, inputs, segments), weigh))
+    return merged(layers)
+
+
+def embedding(module: nn.Embedding, calls: Sequence[Call], segments: Segments) -> Layer:
+    """``nn.Embedding``: only the rows of the table that a group looks up, summed where it looks one up twice."""
+    owner = segments.owner(calls[0].grads.device)
+    tokens = joined([call.inputs.reshape(segments.rows, -1) for call in calls])
+    grads = joined([call.grads.reshape(segments.rows, -1, module.embedding_dim) for call in calls])
+    if module.padding_idx is not None:
+        grads = grads.masked_fill((tokens == module.padding_idx)[..., None], 0)
+    keys = owner[:, None] * module.num_embeddings + tokens
+    unique, place = keys.flatten().unique(return_inverse=True)
+    sums = grads.new_zeros(len(unique), module.embedding_dim).index_add_(0, place, grads.flatten(0, 1))
+    where = unique // module.num_embeddings
+    squares = grads.new_zeros(len(segments)).index_add_(0, where, sums.square().sum(1))
+
+    def weigh(factors: Tensor, spoilt: bool) -> Gradients:
+        share = factors[where]
+        table = torch.zeros_like(module.weight)
+        rows = clean(sums, share, spoilt) * share[:, None]
+        return [(module.weight, table.index_add_(0, unique % module.num_embeddings, rows))]
+
+    return Layer(squares, weigh)
+
+
+def _affine(
+    module: nn.LayerNorm | nn.GroupNorm, calls: Sequence[Call], segments: Segments, plain: Callable[[Tensor], Tensor]
+) -> Layer:
+    """scale · normalized + shift: both gradients are as small as the layer's parameters."""
+    scale, shift = 0.0, 0.0
+    for call in calls:
+        scale = scale + _over_places(call.grads * plain(call.inputs), module)
+        shift = shift + _over_places(call.grads, module)
+    found = [(module.weight, scale), (module.bias, shift)]
+    return kept([(p, segments.sum(v)) for p, v in found if trainable(p)])  # type: ignore[arg-type]
+
+
+def _over_places(values: Tensor, module: nn.LayerNorm | nn.GroupNorm) -> Tensor:
+    if isinstance(module, nn.GroupNorm):
+        return values.flatten(2).sum(2) if values.dim() > 2 else values
+    return values.reshape(len(values), -1, *module.normalized_shape).sum(1)
+
+
+def layer_norm(module: nn.LayerNorm, calls: Sequence[Call], segments: Segments) -> Layer:
+    """``nn.LayerNorm``."""
+    return _affine(module, calls, segments, lambda x: F.layer_norm(x, list(module.normalized_shape), eps=module.eps))
+
+
+def group_norm(module: nn.GroupNorm, calls: Sequence[Call], segments: Segments) -> Layer:
+    """``nn.GroupNorm``."""
+    return _affine(module, calls, segments, lambda x: F.group_norm(x, module.num_groups, eps=module.eps))
+
+
+RULES: dict[type[nn.Module], Callable[..., Layer]] = {
+    nn.Linear: linear,
+    nn.Conv1d: convolution,
+    nn.Conv2d: convolution,
+    nn.Embedding: embedding,
+    nn.LayerNorm: layer_norm,
+    nn.GroupNorm: group_norm,
+}
+"""Layers with a fast rule; everything else goes through `elementdp.learning.general`."""

@@ -1,0 +1,56 @@
+"""Which models can be trained privately: what is refused by name, and which parameters have a fast rule."""
+
+from collections import Counter
+
+from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.instancenorm import _InstanceNorm
+from torch.nn.parameter import UninitializedParameter
+
+from elementdp.errors import ElementdpError
+from elementdp.learning.rules import RULES
+
+
+class ModelError(ElementdpError):
+    """A model that cannot be trained with a guarantee: names the layer and what to use instead."""
+
+
+def refuse(model: nn.Module) -> None:
+    """Raise for a layer that mixes examples or stores what it saw without noise."""
+    for name, module in model.named_modules():
+        where = f"layer {name or '(the model)'} ({type(module).__name__})"
+        if isinstance(module, _BatchNorm):
+            raise ModelError(
+                f"{where} mixes the examples of a batch and keeps their statistics without noise: "
+                f"use torch.nn.GroupNorm(1, {module.num_features}) or LayerNorm instead"
+            )
+        if isinstance(module, _InstanceNorm) and module.track_running_stats:
+            raise ModelError(f"{where} keeps running statistics of the data without noise: set track_running_stats=False")
+        if isinstance(module, nn.Embedding | nn.EmbeddingBag):
+            if module.max_norm is not None:
+                raise ModelError(f"{where} rescales its weights by what it looks up, without noise: set max_norm=None")
+            if module.scale_grad_by_freq:
+                raise ModelError(f"{where} scales gradients by counts over the batch: set scale_grad_by_freq=False")
+    for name, parameter in model.named_parameters():
+        if isinstance(parameter, UninitializedParameter):
+            raise ModelError(f"parameter {name} has no shape yet: run the model once on an example first")
+    if not any(parameter.requires_grad for parameter in model.parameters()):
+        raise ModelError("the model has no parameter with requires_grad=True: nothing to train")
+
+
+def fast_layers(model: nn.Module) -> dict[str, nn.Module] | None:
+    """The layers with a fast rule if they own every trainable parameter, each one alone; otherwise None."""
+    layers: dict[str, nn.Module] = {}
+    for name, module in model.named_modules():
+        if any(parameter.requires_grad for parameter in module.parameters(recurse=False)):
+            if type(module) not in RULES:  # a subclass may compute something else
+                return None
+            layers[name] = module
+    uses = Counter(id(p) for _, p in model.named_parameters(remove_duplicate=False))
+    return None if any(count > 1 for count in uses.values()) else layers
+
+
+def shared_parameters(model: nn.Module) -> list[str]:
+    """Names under which a parameter appears a second time."""
+    first = {name for name, _ in model.named_parameters()}
+    return [name for name, _ in model.named_parameters(remove_duplicate=False) if name not in first]

@@ -1,0 +1,383 @@
+"""Clipped sums of group gradients against a float64 loop over groups, for every layer type and odd batch."""
+
+import copy
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from elementdp.errors import ArgumentError
+from elementdp.learning import convolution, products
+from elementdp.learning.clipping import GroupClipper, Method
+from elementdp.learning.groups import Batch, Segments
+from elementdp.learning.support import ModelError
+from tests.learning.oracle import clipped_sum, cross_entropy
+
+
+class Positions(nn.Module):
+    """Mean over the positions of a sequence."""
+
+    def forward(self, x):
+        return x.mean(1)
+
+
+class Twice(nn.Module):
+    """One linear layer used twice, the second time after an in-place activation."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(6, 6)
+        self.out = nn.Linear(6, 4)
+
+    def forward(self, x):
+        x = torch.relu_(self.inner(x))
+        return self.out(self.inner(x))
+
+
+class Tied(nn.Module):
+    """Embedding and output layer share one matrix."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(7, 5)
+        self.out = nn.Linear(5, 7, bias=False)
+        self.out.weight = self.embedding.weight
+
+    def forward(self, x):
+        return self.out(self.embedding(x).mean(1))
+
+
+class Attention(nn.Module):
+    """A layer without a rule that uses its parts' weights behind their backs."""
+
+    def __init__(self):
+        super().__init__()
+        self.attention = nn.MultiheadAttention(6, 2, batch_first=True)
+        self.out = nn.Linear(6, 4)
+
+    def forward(self, x):
+        return self.out(self.attention(x, x, x, need_weights=False)[0].mean(1))
+
+
+class Recurrent(nn.Module):
+    """A recurrent net."""
+
+    def __init__(self):
+        super().__init__()
+        self.lstm = nn.LSTM(6, 5, batch_first=True)
+        self.out = nn.Linear(5, 4)
+
+    def forward(self, x):
+        return self.out(self.lstm(x)[0][:, -1])
+
+
+class Branching(nn.Module):
+    """Python control flow on the data: torch.func cannot follow it."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.full((), 2.0))
+        self.out = nn.Linear(6, 4)
+
+    def forward(self, x):
+        rows = [self.out(row) * (self.scale if float(row.sum()) > 0 else 1.0) for row in x]
+        return torch.stack(rows)
+
+
+class Functional(nn.Module):
+    """A linear layer whose weight is also used outside its own forward pass."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(6, 6)
+
+    def forward(self, x):
+        return self.inner(x) + x @ self.inner.weight
+
+
+class SequenceFirst(nn.Module):
+    """Examples are not in the first dimension of the linear layer."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(6, 4)
+
+    def forward(self, x):
+        return self.inner(x.transpose(0, 1)).mean(0)
+
+
+def _flat(*layers):
+    return nn.Sequential(*layers, nn.Flatten(), nn.LazyLinear(4))
+
+
+image, line, sequence, words, vector = (3, 7, 6), (3, 9), (5, 6), "words", (6,)
+MODELS = {
+    "linear": (lambda: nn.Linear(6, 4), vector, Method.FAST),
+    "linear-no-bias": (lambda: nn.Linear(6, 4, bias=False), vector, Method.FAST),
+    "wide-linear": (lambda: nn.Sequential(nn.Linear(6, 40), nn.Tanh(), nn.Linear(40, 30)), vector, Method.FAST),
+    "sequence-linear": (lambda: nn.Sequential(nn.Linear(6, 5), nn.Tanh(), Positions(), nn.Linear(5, 4)), sequence, Method.FAST),
+    "used-twice": (Twice, vector, Method.FAST),
+    "conv2d": (lambda: _flat(nn.Conv2d(3, 4, 3), nn.ReLU(inplace=True)), image, Method.FAST),
+    "conv2d-options": (
+        lambda: _flat(nn.Conv2d(3, 6, (3, 2), stride=(2, 3), padding=(2, 1), dilation=(2, 1), groups=3)), image, Method.FAST,
+    ),
+    "conv2d-same": (lambda: _flat(nn.Conv2d(3, 4, (4, 3), padding="same", bias=False)), image, Method.FAST),
+    "conv2d-circular": (lambda: _flat(nn.Conv2d(3, 4, 3, padding=1, padding_mode="circular")), image, Method.FAST),
+    "conv2d-strided": (lambda: _flat(nn.Conv2d(3, 4, 2, stride=3)), image, Method.FAST),
+    "conv1d": (lambda: _flat(nn.Conv1d(3, 4, 3, stride=2, padding=1)), line, Method.FAST),
+    "conv1d-same": (lambda: _flat(nn.Conv1d(3, 6, 4, padding="same", dilation=2, groups=3)), line, Method.FAST),
+    "embedding": (lambda: nn.Sequential(nn.Embedding(7, 5, padding_idx=2), Positions(), nn.Linear(5, 4)), words, Method.FAST),
+    "layer-norm": (lambda: _flat(nn.Linear(6, 6), nn.LayerNorm((5, 6))), sequence, Method.FAST),
+    "layer-norm-last": (lambda: _flat(nn.LayerNorm(6), nn.Tanh()), sequence, Method.FAST),
+    "group-norm": (lambda: _flat(nn.Conv2d(3, 4, 3), nn.GroupNorm(2, 4), nn.ReLU()), image, Method.FAST),
+    "group-norm-flat": (lambda: nn.Sequential(nn.Linear(6, 4), nn.GroupNorm(2, 4)), vector, Method.FAST),
+    "conv3d": (lambda: _flat(nn.Unflatten(2, (1, 7)), nn.Conv3d(3, 2, (1, 3, 2))), image, Method.VECTORIZED),
+    "prelu": (lambda: nn.Sequential(nn.Linear(6, 5), nn.PReLU(), nn.Linear(5, 4)), vector, Method.VECTORIZED),
+    "tied": (Tied, words, Method.VECTORIZED),
+    "weight-used-elsewhere": (Functional, vector, Method.VECTORIZED),
+    "sequence-first": (SequenceFirst, sequence, Method.VECTORIZED),
+    "attention": (Attention, sequence, None),
+    "lstm": (Recurrent, sequence, None),
+    "branching": (Branching, vector, Method.LOOP),
+    "instance-norm": (lambda: _flat(nn.InstanceNorm2d(3, affine=True)), image, Method.VECTORIZED),
+}
+SIZES = (1, 1, 1, 2, 2, 3, 5, 1, 4)  # ragged, some alone, not in order
+
+
+def build(name: str, seed: int = 0, dtype=torch.float64, rows: int = sum(SIZES)):
+    make, shape, method = MODELS[name]
+    torch.manual_seed(seed)
+    if shape == words:
+        inputs = torch.randint(7, (rows, 5))
+    else:
+        inputs = torch.randn(rows, *shape, dtype=dtype) * torch.logspace(-1, 1, rows, dtype=dtype).view(-1, *[1] * len(shape))
+    model = make().to(dtype)
+    classes = model(inputs[:2]).shape[1]
+    return model, inputs, torch.randint(classes, (rows,)), method
+
+
+def assert_same(found, expected, tolerance):
+    scale = max(float(t.abs().max()) for t in expected)
+    for a, b in zip(found, expected, strict=True):
+        assert torch.isfinite(a).all()
+        assert float((a.double() - b).abs().max()) <= tolerance * scale
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.float32, 1e-5)])
+def test_every_layer_agrees_with_a_loop_over_groups(name, dtype, tolerance):
+    model, inputs, targets, method = build(name, dtype=dtype)
+    _, norms = clipped_sum(model, cross_entropy, inputs, targets, SIZES, 1.0)
+    rho = sorted(norms)[len(norms) // 2]  # about half the groups are clipped
+    expected, norms = clipped_sum(model, cross_entropy, inputs, targets, SIZES, rho)
+    clipper = GroupClipper(model, cross_entropy, rho)
+    found = clipper(Batch.of(inputs, targets, SIZES))
+    assert method is None or clipper.method is method
+    assert_same(found.gradients, expected, tolerance)
+    assert torch.allclose(found.norms.double(), torch.tensor(norms, dtype=torch.float64), rtol=100 * tolerance)
+    assert found.skipped == 0
+
+
+@pytest.mark.parametrize("name", ["conv2d", "conv2d-options", "conv1d", "wide-linear", "used-twice", "group-norm"])
+def test_small_memory_changes_nothing(name, monkeypatch):
+    """The pieces that bound memory: chunks of rows, groups larger than a chunk, gradients too large to keep."""
+    for module, limit in ((products, "KEEP_BYTES"), (convolution, "KEEP_BYTES"), (convolution, "CACHE_BYTES")):
+        monkeypatch.setattr(module, limit, 300)
+    monkeypatch.setattr("elementdp.learning.clipping.CHUNK_BYTES", {"cpu": 400})
+    model, inputs, targets, _ = build(name)
+    expected, _ = clipped_sum(model, cross_entropy, inputs, targets, SIZES, 0.7)
+    clipper = GroupClipper(model, cross_entropy, 0.7)
+    found = clipper(Batch.of(inputs, targets, SIZES))
+    assert clipper.rows < max(SIZES)
+    assert_same(found.gradients, expected, 1e-12)
+
+
+def test_many_channels_use_the_matrix_form(monkeypatch):
+    monkeypatch.setattr(convolution, "KEEP_BYTES", 1)
+    torch.manual_seed(1)
+    model = _flat(nn.Conv2d(24, 30, 3)).double()
+    inputs = torch.randn(6, 24, 4, 4, dtype=torch.float64)
+    model(inputs)
+    targets = torch.randint(4, (6,))
+    assert convolution._prefers_matrix(model[0], [products.Call(inputs, model[0](inputs))], Segments((1, 2)))
+    expected, _ = clipped_sum(model, cross_entropy, inputs, targets, (1, 2, 3), 0.5)
+    found = GroupClipper(model, cross_entropy, 0.5)(Batch.of(inputs, targets, (1, 2, 3)))
+    assert_same(found.gradients, expected, 1e-12)
+
+
+@pytest.mark.parametrize("name", ["linear", "conv2d", "embedding", "prelu", "lstm"])
+def test_frozen_parameters_are_left_out(name):
+    model, inputs, targets, _ = build(name)
+    next(model.parameters()).requires_grad_(False)
+    expected, _ = clipped_sum(model, cross_entropy, inputs, targets, SIZES, 0.5)
+    assert_same(GroupClipper(model, cross_entropy, 0.5)(Batch.of(inputs, targets, SIZES)).gradients, expected, 1e-12)
+
+
+@pytest.mark.parametrize("name", ["linear", "wide-linear", "conv2d", "group-norm", "sequence-linear", "prelu", "lstm"])
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_a_group_without_finite_gradient_adds_nothing(name, bad):
+    model, inputs, targets, _ = build(name)
+    inputs[8] = bad  # a row of the group of three
+    clipper = GroupClipper(model, cross_entropy, 0.5)
+    found = clipper(Batch.of(inputs, targets, SIZES))
+    expected, norms = clipped_sum(model, cross_entropy, inputs, targets, SIZES, 0.5)
+    assert found.skipped == 1
+    assert not torch.isfinite(found.norms[SIZES.index(3)])
+    assert_same(found.gradients, expected, 1e-12)
+    assert math.isfinite(found.loss)
+
+
+def test_duplicate_rows_average_to_one():
+    model, inputs, targets, _ = build("conv2d", rows=2)
+    once = GroupClipper(model, cross_entropy, 0.3)(Batch.of(inputs, targets, (1, 1)))
+    twice = GroupClipper(model, cross_entropy, 0.3)(
+        Batch.of(inputs.repeat_interleave(4, 0), targets.repeat_interleave(4, 0), (4, 4))
+    )
+    assert_same(twice.gradients, once.gradients, 1e-12)
+
+
+def test_opposite_gradients_cancel_without_letting_more_than_rho_through():
+    """Gram norms lose digits when rows cancel; the sum that leaves must stay within ρ all the same."""
+    torch.manual_seed(0)
+    model = nn.Linear(200, 50)
+    row = torch.randn(1, 200) * 1000
+    nudge = torch.randn(1, 200) * 1e-2
+    inputs = torch.cat([row, row + nudge])
+    targets = torch.cat([torch.ones(1, 50), -torch.ones(1, 50)])
+    for rho in (1e-3, 1e-1, 1.0):
+        found = GroupClipper(model, lambda out, y: (out * y).sum(1), rho)(Batch.of(inputs, targets, (2,)))
+        norm = sum(float(g.double().square().sum()) for g in found.gradients) ** 0.5
+        assert norm <= rho * (1 + 1e-5)
+
+
+def test_an_empty_batch_is_zero():
+    model, inputs, targets, _ = build("linear")
+    clipper = GroupClipper(model, cross_entropy, 1.0)
+    found = clipper(Batch.of(inputs[:0], targets[:0], ()))
+    assert all(float(g.abs().max()) == 0 for g in found.gradients)
+    assert len(found.norms) == 0
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(st.data())
+def test_element_sensitivity_is_at_most_two_rho(data):
+    """Replace everything one user has in one element, adversarially: the sum moves by at most 2ρ."""
+    number = st.floats(-1e6, 1e6, allow_nan=False)
+    name = data.draw(st.sampled_from(["linear", "conv2d", "embedding", "prelu"]))
+    rho = data.draw(st.sampled_from([1e-3, 1.0, 50.0]))
+    others = data.draw(st.lists(st.integers(1, 3), min_size=0, max_size=3))
+    old, new = data.draw(st.integers(0, 4)), data.draw(st.integers(0, 4))
+    model, inputs, targets, _ = build(name, rows=sum(others) + old + new)
+    if inputs.is_floating_point():
+        scale = data.draw(st.lists(number, min_size=len(inputs), max_size=len(inputs)))
+        inputs = inputs * torch.tensor(scale, dtype=inputs.dtype).view(-1, *[1] * (inputs.dim() - 1))
+    rest, m = sum(others), len(inputs)
+    clipper = GroupClipper(model, cross_entropy, rho)
+    before = [*range(rest), *range(rest, rest + old)]
+    after = [*range(rest), *range(rest + old, m)]
+    sums = [
+        clipper(Batch.of(inputs[rows], targets[rows], (*others, *([size] if size else [])))).gradients
+        for rows, size in ((before, old), (after, new))
+    ]
+    moved = sum(float((a - b).square().sum()) for a, b in zip(*sums, strict=True)) ** 0.5
+    assert moved <= 2 * rho * (1 + 1e-9)
+    if old == 0 or new == 0:
+        assert moved <= rho * (1 + 1e-9)
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(st.lists(st.integers(1, 6), min_size=1, max_size=12), st.integers(1, 20))
+def test_chunks_keep_groups_whole(sizes, rows):
+    batch = Batch(tuple(sizes), lambda rows: (torch.zeros(0), torch.zeros(0)))
+    chunks = batch.chunks(rows)
+    assert [size for _, segments in chunks for size in segments.sizes] == sizes
+    assert all(s.rows == r.stop - r.start and (s.rows <= rows or len(s) == 1) for r, s in chunks)
+    assert chunks[0][0].start == 0
+    assert all(a[0].stop == b[0].start for a, b in zip(chunks, chunks[1:], strict=False))
+
+
+class MeanFree(nn.Module):
+    """Subtracts the mean over the batch: mixes examples without having a telling name."""
+
+    def __init__(self):
+        super().__init__()
+        self.out = nn.Linear(6, 4)
+
+    def forward(self, x):
+        return self.out(x - x.mean(0))
+
+
+class Counting(nn.Module):
+    """Keeps a running mean of what it sees."""
+
+    def __init__(self):
+        super().__init__()
+        self.out = nn.Linear(6, 4)
+        self.register_buffer("seen", torch.zeros(6))
+
+    def forward(self, x):
+        self.seen += x.detach().mean(0)
+        return self.out(x)
+
+
+REFUSED = {
+    "BatchNorm": (lambda: nn.Sequential(nn.Linear(6, 4), nn.BatchNorm1d(4)), "GroupNorm"),
+    "running statistics": (lambda: nn.Sequential(nn.InstanceNorm1d(3, track_running_stats=True), nn.Linear(6, 4)), "False"),
+    "max_norm": (lambda: nn.Embedding(7, 5, max_norm=1.0), "max_norm=None"),
+    "scale_grad_by_freq": (lambda: nn.Embedding(7, 5, scale_grad_by_freq=True), "scale_grad_by_freq=False"),
+    "lazy": (lambda: nn.LazyLinear(3), "example"),
+    "nothing to train": (lambda: nn.Linear(6, 4).requires_grad_(False), "requires_grad"),
+    "mixing": (MeanFree, "other examples"),
+    "memory": (Counting, "seen"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_models_that_mix_or_remember_are_refused_with_the_cure(name):
+    make, cure = REFUSED[name]
+    torch.manual_seed(0)
+    with pytest.raises(ModelError, match=cure):
+        GroupClipper(make(), cross_entropy, 1.0)(Batch.of(torch.randn(6, 6), torch.randint(4, (6,)), (1, 2, 3)))
+
+
+def test_bad_arguments_are_named():
+    model = nn.Linear(6, 4)
+    with pytest.raises(ArgumentError, match="rho"):
+        GroupClipper(model, cross_entropy, 0.0)
+    with pytest.raises(ArgumentError, match="reduction='none'"):
+        GroupClipper(model, nn.CrossEntropyLoss(), 1.0)(Batch.of(torch.randn(2, 6), torch.tensor([0, 1]), (2,)))
+    with pytest.raises(ArgumentError, match="sizes"):
+        Batch.of(torch.randn(2, 6), torch.tensor([0, 1]), (3,))
+    with pytest.raises(ArgumentError, match="method"):
+        GroupClipper(Tied(), cross_entropy, 1.0, method="fast")
+
+
+def test_dropout_masks_differ_between_rows_and_follow_the_seed():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Dropout(0.5), nn.Linear(50, 4))
+    inputs, targets = torch.ones(2, 50), torch.tensor([1, 1])
+    runs = []
+    for seed in (1, 1, 2):
+        clipper = GroupClipper(model, cross_entropy, 1.0)
+        batch = Batch.of(inputs, targets, (1, 1))
+        clipper.prepare(batch)
+        torch.manual_seed(seed)
+        runs.append(clipper(batch))
+    assert clipper.method is Method.FAST
+    assert float((runs[0].norms[0] - runs[0].norms[1]).abs()) > 0
+    assert torch.equal(runs[0].norms, runs[1].norms)
+    assert not torch.equal(runs[0].norms, runs[2].norms)
+
+
+def test_bfloat16_passes_are_clipped_in_full_precision():
+    model, inputs, targets, _ = build("conv2d", dtype=torch.float32)
+    found = GroupClipper(model, cross_entropy, 0.1, precision=torch.bfloat16)
+    batch = Batch.of(inputs, targets, (sum(SIZES),))
+    alone = found(batch)
+    norm = sum(float(g.double().square().sum()) for g in alone.gradients) ** 0.5
+    assert norm <= 0.1 * (1 + 1e-6)
+    expected, _ = clipped_sum(copy.deepcopy(model), cross_entropy, inputs, targets, (sum(SIZES),), 0.1)
+    assert_same(alone.gradients, expected, 0.1)
