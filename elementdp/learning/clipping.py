@@ -104,7 +104,9 @@ class GroupClipper:
     def _choose(self, pair: Pair, segments: Segments, reference: Tensor) -> Method:
         inside = sum(t.numel() * t.element_size() for t in pair)
         self._bytes = inside + 4 * count_outputs(self.model, pair[0])
-        options = [Method.FAST, Method.VECTORIZED, Method.LOOP] if self.wanted is Method.AUTO else [self.wanted]
+        options: list[Method] = (
+            [Method.FAST, Method.VECTORIZED, Method.LOOP] if self.wanted is Method.AUTO else [self.wanted]
+        )
         if self.domain is not None or self.layers is None:
             options = [option for option in options if option is not Method.FAST]
         for option in options:
@@ -273,7 +275,9 @@ def _evaluating(model: nn.Module) -> Iterator[None]:
 
 
 def _norms(found: Iterator[Found]) -> Tensor:
-    return torch.cat([torch.stack([g.reshape(len(g), -1).square().sum(1) for g in gs]).sum(0).sqrt() for gs, _ in found])
+    return torch.cat(
+        [torch.stack([g.reshape(len(g), -1).square().sum(1) for g in gs]).sum(0).sqrt() for gs, _ in found]
+    )
 
 
 def _close(left: Tensor, right: Tensor) -> bool:

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
+from torch.nn import functional
+from torch.nn.grad import conv2d_weight
 
 from elementdp.learning.groups import Segments
 from elementdp.learning.products import KEEP_BYTES, Call, Gradients, Layer, clean, kept, merged, product_squares
@@ -36,7 +37,7 @@ def _as_planes(module: nn.Conv1d | nn.Conv2d) -> nn.Conv2d:
     """A 1-d convolution as a 2-d one of height one, without copying its parameters."""
     if isinstance(module, nn.Conv2d):
         return module
-    flat = nn.Conv2d(
+    return nn.Conv2d(
         module.in_channels,
         module.out_channels,
         (1, module.kernel_size[0]),
@@ -48,7 +49,6 @@ def _as_planes(module: nn.Conv1d | nn.Conv2d) -> nn.Conv2d:
         padding_mode=module.padding_mode,
         device="meta",
     )
-    return flat
 
 
 def padded(module: nn.Conv2d, inputs: Tensor) -> Tensor:
@@ -56,7 +56,7 @@ def padded(module: nn.Conv2d, inputs: Tensor) -> Tensor:
     edges = list(module._reversed_padding_repeated_twice)
     if not any(edges):
         return inputs
-    return F.pad(inputs, edges, mode="constant" if module.padding_mode == "zeros" else module.padding_mode)
+    return functional.pad(inputs, edges, mode="constant" if module.padding_mode == "zeros" else module.padding_mode)
 
 
 def convolution(module: nn.Conv1d | nn.Conv2d, calls: Sequence[Call], segments: Segments) -> Layer:
@@ -138,11 +138,11 @@ def _prefers_matrix(planes: nn.Conv2d, calls: Sequence[Call], segments: Segments
 
 
 def _unfold(inputs: Tensor, planes: nn.Conv2d) -> Tensor:
-    return F.unfold(inputs, planes.kernel_size, planes.dilation, 0, planes.stride).mT  # type: ignore[arg-type]
+    return functional.unfold(inputs, planes.kernel_size, planes.dilation, 0, planes.stride).mT
 
 
 def _weight_gradient(inputs: Tensor, grads: Tensor, planes: nn.Conv2d) -> Tensor:
     shape = (planes.out_channels, planes.in_channels // planes.groups, *planes.kernel_size)
-    return torch.nn.grad.conv2d_weight(  # type: ignore[no-untyped-call, no-any-return]
-        inputs, shape, grads, planes.stride, 0, planes.dilation, planes.groups
-    )
+    result = conv2d_weight(inputs, shape, grads, planes.stride, 0, planes.dilation, planes.groups)  # type: ignore[no-untyped-call]
+    assert isinstance(result, Tensor)
+    return result

@@ -66,7 +66,7 @@ def vectorized(model: nn.Module, loss: Loss, pair: Pair, segments: Segments) -> 
     weight = sum(p.numel() * p.element_size() for p in parameters.values())
     few = max(1, 4 * KEEP_BYTES // weight)
     for run in segments.runs:
-        inputs, targets = (t[run.rows].unflatten(0, (run.count, run.size)) for t in pair)
+        inputs, targets = (t[run.rows].reshape(run.count, run.size, *t.shape[1:]) for t in pair)
         for i in range(0, run.count, few):
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", message=".*batching rule.*", category=UserWarning)

@@ -49,7 +49,7 @@ class Segments:
 
     def sum(self, rows: Tensor) -> Tensor:
         """Sums over the rows of each group."""
-        parts = [rows[run.rows].unflatten(0, (run.count, run.size)).sum(1) for run in self.runs]
+        parts = [rows[run.rows].reshape(run.count, run.size, *rows.shape[1:]).sum(1) for run in self.runs]
         return parts[0] if len(parts) == 1 else torch.cat(parts)
 
     def spread(self, values: Tensor) -> Tensor:

@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from elementdp.learning.groups import Segments
 
-Gradients = list[tuple[nn.Parameter, Tensor]]
+Gradients = list[tuple[Tensor, Tensor]]
 Weigh = Callable[[Tensor, bool], Gradients]
 """Given a factor per group, and whether some group is to be left out as not finite, the weighted sum of gradients."""
 
@@ -64,7 +64,7 @@ def clean(values: Tensor, factors: Tensor, spoilt: bool) -> Tensor:
     return values.masked_fill((factors == 0).view(-1, *[1] * (values.dim() - 1)), 0) if spoilt else values
 
 
-def trainable(parameter: nn.Parameter | None) -> bool:
+def trainable(parameter: Tensor | None) -> bool:
     return parameter is not None and parameter.requires_grad
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
+from torch.nn import functional
 
 from elementdp.learning.convolution import convolution
 from elementdp.learning.groups import Segments
@@ -38,7 +38,7 @@ def embedding(module: nn.Embedding, calls: Sequence[Call], segments: Segments) -
     if module.padding_idx is not None:
         grads = grads.masked_fill((tokens == module.padding_idx)[..., None], 0)
     keys = owner[:, None] * module.num_embeddings + tokens
-    unique, place = keys.flatten().unique(return_inverse=True)
+    unique, place = torch.unique(keys.flatten(), return_inverse=True)
     sums = grads.new_zeros(len(unique), module.embedding_dim).index_add_(0, place, grads.flatten(0, 1))
     where = unique // module.num_embeddings
     squares = grads.new_zeros(len(segments)).index_add_(0, where, sums.square().sum(1))
@@ -56,12 +56,10 @@ def _affine(
     module: nn.LayerNorm | nn.GroupNorm, calls: Sequence[Call], segments: Segments, plain: Callable[[Tensor], Tensor]
 ) -> Layer:
     """scale · normalized + shift: both gradients are as small as the layer's parameters."""
-    scale, shift = 0.0, 0.0
-    for call in calls:
-        scale = scale + _over_places(call.grads * plain(call.inputs), module)
-        shift = shift + _over_places(call.grads, module)
+    scale = torch.stack([_over_places(call.grads * plain(call.inputs), module) for call in calls]).sum(0)
+    shift = torch.stack([_over_places(call.grads, module) for call in calls]).sum(0)
     found = [(module.weight, scale), (module.bias, shift)]
-    return kept([(p, segments.sum(v)) for p, v in found if trainable(p)])  # type: ignore[arg-type]
+    return kept([(p, segments.sum(v)) for p, v in found if trainable(p)])
 
 
 def _over_places(values: Tensor, module: nn.LayerNorm | nn.GroupNorm) -> Tensor:
@@ -72,12 +70,14 @@ def _over_places(values: Tensor, module: nn.LayerNorm | nn.GroupNorm) -> Tensor:
 
 def layer_norm(module: nn.LayerNorm, calls: Sequence[Call], segments: Segments) -> Layer:
     """``nn.LayerNorm``."""
-    return _affine(module, calls, segments, lambda x: F.layer_norm(x, list(module.normalized_shape), eps=module.eps))
+    return _affine(
+        module, calls, segments, lambda x: functional.layer_norm(x, list(module.normalized_shape), eps=module.eps)
+    )
 
 
 def group_norm(module: nn.GroupNorm, calls: Sequence[Call], segments: Segments) -> Layer:
     """``nn.GroupNorm``."""
-    return _affine(module, calls, segments, lambda x: F.group_norm(x, module.num_groups, eps=module.eps))
+    return _affine(module, calls, segments, lambda x: functional.group_norm(x, module.num_groups, eps=module.eps))
 
 
 RULES: dict[type[nn.Module], Callable[..., Layer]] = {

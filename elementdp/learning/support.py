@@ -25,7 +25,9 @@ def refuse(model: nn.Module) -> None:
                 f"use torch.nn.GroupNorm(1, {module.num_features}) or LayerNorm instead"
             )
         if isinstance(module, _InstanceNorm) and module.track_running_stats:
-            raise ModelError(f"{where} keeps running statistics of the data without noise: set track_running_stats=False")
+            raise ModelError(
+                f"{where} keeps running statistics of the data without noise: set track_running_stats=False"
+            )
         if isinstance(module, nn.Embedding | nn.EmbeddingBag):
             if module.max_norm is not None:
                 raise ModelError(f"{where} rescales its weights by what it looks up, without noise: set max_norm=None")

@@ -1,6 +1,7 @@
 """Clipped sums of group gradients against a float64 loop over groups, for every layer type and odd batch."""
 
 import copy
+import itertools
 import math
 
 import pytest
@@ -118,18 +119,28 @@ MODELS = {
     "linear": (lambda: nn.Linear(6, 4), vector, Method.FAST),
     "linear-no-bias": (lambda: nn.Linear(6, 4, bias=False), vector, Method.FAST),
     "wide-linear": (lambda: nn.Sequential(nn.Linear(6, 40), nn.Tanh(), nn.Linear(40, 30)), vector, Method.FAST),
-    "sequence-linear": (lambda: nn.Sequential(nn.Linear(6, 5), nn.Tanh(), Positions(), nn.Linear(5, 4)), sequence, Method.FAST),
+    "sequence-linear": (
+        lambda: nn.Sequential(nn.Linear(6, 5), nn.Tanh(), Positions(), nn.Linear(5, 4)),
+        sequence,
+        Method.FAST,
+    ),
     "used-twice": (Twice, vector, Method.FAST),
     "conv2d": (lambda: _flat(nn.Conv2d(3, 4, 3), nn.ReLU(inplace=True)), image, Method.FAST),
     "conv2d-options": (
-        lambda: _flat(nn.Conv2d(3, 6, (3, 2), stride=(2, 3), padding=(2, 1), dilation=(2, 1), groups=3)), image, Method.FAST,
+        lambda: _flat(nn.Conv2d(3, 6, (3, 2), stride=(2, 3), padding=(2, 1), dilation=(2, 1), groups=3)),
+        image,
+        Method.FAST,
     ),
     "conv2d-same": (lambda: _flat(nn.Conv2d(3, 4, (4, 3), padding="same", bias=False)), image, Method.FAST),
     "conv2d-circular": (lambda: _flat(nn.Conv2d(3, 4, 3, padding=1, padding_mode="circular")), image, Method.FAST),
     "conv2d-strided": (lambda: _flat(nn.Conv2d(3, 4, 2, stride=3)), image, Method.FAST),
     "conv1d": (lambda: _flat(nn.Conv1d(3, 4, 3, stride=2, padding=1)), line, Method.FAST),
     "conv1d-same": (lambda: _flat(nn.Conv1d(3, 6, 4, padding="same", dilation=2, groups=3)), line, Method.FAST),
-    "embedding": (lambda: nn.Sequential(nn.Embedding(7, 5, padding_idx=2), Positions(), nn.Linear(5, 4)), words, Method.FAST),
+    "embedding": (
+        lambda: nn.Sequential(nn.Embedding(7, 5, padding_idx=2), Positions(), nn.Linear(5, 4)),
+        words,
+        Method.FAST,
+    ),
     "layer-norm": (lambda: _flat(nn.Linear(6, 6), nn.LayerNorm((5, 6))), sequence, Method.FAST),
     "layer-norm-last": (lambda: _flat(nn.LayerNorm(6), nn.Tanh()), sequence, Method.FAST),
     "group-norm": (lambda: _flat(nn.Conv2d(3, 4, 3), nn.GroupNorm(2, 4), nn.ReLU()), image, Method.FAST),
@@ -153,7 +164,9 @@ def build(name: str, seed: int = 0, dtype=torch.float64, rows: int = sum(SIZES))
     if shape == words:
         inputs = torch.randint(7, (rows, 5))
     else:
-        inputs = torch.randn(rows, *shape, dtype=dtype) * torch.logspace(-1, 1, rows, dtype=dtype).view(-1, *[1] * len(shape))
+        inputs = torch.randn(rows, *shape, dtype=dtype) * torch.logspace(-1, 1, rows, dtype=dtype).view(
+            -1, *[1] * len(shape)
+        )
     model = make().to(dtype)
     classes = model(inputs[:2]).shape[1]
     return model, inputs, torch.randint(classes, (rows,)), method
@@ -223,7 +236,7 @@ def test_a_group_without_finite_gradient_adds_nothing(name, bad):
     inputs[8] = bad  # a row of the group of three
     clipper = GroupClipper(model, cross_entropy, 0.5)
     found = clipper(Batch.of(inputs, targets, SIZES))
-    expected, norms = clipped_sum(model, cross_entropy, inputs, targets, SIZES, 0.5)
+    expected, _ = clipped_sum(model, cross_entropy, inputs, targets, SIZES, 0.5)
     assert found.skipped == 1
     assert not torch.isfinite(found.norms[SIZES.index(3)])
     assert_same(found.gradients, expected, 1e-12)
@@ -296,7 +309,7 @@ def test_chunks_keep_groups_whole(sizes, rows):
     assert [size for _, segments in chunks for size in segments.sizes] == sizes
     assert all(s.rows == r.stop - r.start and (s.rows <= rows or len(s) == 1) for r, s in chunks)
     assert chunks[0][0].start == 0
-    assert all(a[0].stop == b[0].start for a, b in zip(chunks, chunks[1:], strict=False))
+    assert all(a[0].stop == b[0].start for a, b in itertools.pairwise(chunks))
 
 
 class MeanFree(nn.Module):
@@ -325,7 +338,10 @@ class Counting(nn.Module):
 
 REFUSED = {
     "BatchNorm": (lambda: nn.Sequential(nn.Linear(6, 4), nn.BatchNorm1d(4)), "GroupNorm"),
-    "running statistics": (lambda: nn.Sequential(nn.InstanceNorm1d(3, track_running_stats=True), nn.Linear(6, 4)), "False"),
+    "running statistics": (
+        lambda: nn.Sequential(nn.InstanceNorm1d(3, track_running_stats=True), nn.Linear(6, 4)),
+        "False",
+    ),
     "max_norm": (lambda: nn.Embedding(7, 5, max_norm=1.0), "max_norm=None"),
     "scale_grad_by_freq": (lambda: nn.Embedding(7, 5, scale_grad_by_freq=True), "scale_grad_by_freq=False"),
     "lazy": (lambda: nn.LazyLinear(3), "example"),

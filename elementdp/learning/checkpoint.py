@@ -1,0 +1,75 @@
+"""Checkpoints: written whole or not at all, refused when damaged or from another run.
+
+A checkpoint holds the state of the noise generator: whoever has it can subtract the noise of the steps to come, so it
+is as secret as the data. A run resumed from it repeats the very same draws; a step that was lost and is done again
+releases the same numbers a second time, which costs nothing: the steps counted are the steps released.
+"""
+
+import hashlib
+import io
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from elementdp.errors import ElementdpError
+
+_MAGIC = b"elementdp checkpoint 1\n"
+
+
+class CheckpointError(ElementdpError):
+    """A checkpoint that cannot be used, and why."""
+
+
+def pack(state: Mapping[str, Any]) -> bytes:
+    """The state as bytes that know whether they are complete."""
+    buffer = io.BytesIO()
+    torch.save(dict(state), buffer)
+    body = buffer.getvalue()
+    return _MAGIC + hashlib.sha256(body).hexdigest().encode() + b"\n" + body
+
+
+def unpack(data: bytes, name: str) -> dict[str, Any]:
+    """The state, if the bytes are complete. Only tensors and plain values are ever loaded, never code."""
+    head = len(_MAGIC) + 65
+    if not data.startswith(_MAGIC):
+        raise CheckpointError(f"{name} is not a checkpoint of this package")
+    body = data[head:]
+    if hashlib.sha256(body).hexdigest().encode() + b"\n" != data[len(_MAGIC) : head]:
+        raise CheckpointError(f"{name} is damaged or incomplete: remove it to start again")
+    state = torch.load(io.BytesIO(body), map_location="cpu", weights_only=True)
+    assert isinstance(state, dict)
+    return state
+
+
+def save(path: Path, state: Mapping[str, Any]) -> None:
+    """Write beside the file, flush to disk, then rename: a crash leaves the old checkpoint or the new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=path.name, suffix=".part", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(pack(state))
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+    directory = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
+
+
+def same_settings(name: str, stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+    """Raise if a run with other settings wrote this checkpoint, and say which."""
+    keys = sorted(set(stored) | set(wanted))
+    other = [
+        f"{key}: {stored.get(key)!r}, now {wanted.get(key)!r}" for key in keys if stored.get(key) != wanted.get(key)
+    ]
+    if other:
+        raise CheckpointError(f"{name} is from a run with other settings ({'; '.join(other)}): use another file")

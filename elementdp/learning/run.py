@@ -1,0 +1,184 @@
+"""One private run, step by step: sample, clip, add noise, descend; and its checkpoints."""
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from elementdp.learning import checkpoint
+from elementdp.learning.budget import Budget
+from elementdp.learning.clipping import GroupClipper, Method
+from elementdp.learning.data import UserData
+from elementdp.learning.domain import Domain
+from elementdp.learning.general import Loss, trainable
+from elementdp.learning.iteration import Polyak, StepSize, add_noise, descend
+from elementdp.learning.sampling import draw, users_per_step
+from elementdp.learning.team import Team
+from elementdp.privacy import Sampler
+
+OptimizerMaker = Callable[[list[nn.Parameter]], torch.optim.Optimizer]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that decides what a run computes."""
+
+    budget: Budget
+    rho: float
+    step_size: StepSize
+    domain: Domain | None = None
+    optimizer: OptimizerMaker | None = None
+    method: Method = Method.AUTO
+    precision: torch.dtype | None = None
+
+
+@dataclass
+class History:
+    """What the data's owner may look at. None of it is private: do not publish it."""
+
+    losses: list[float] = field(default_factory=list)
+    groups: list[int] = field(default_factory=list)
+    skipped: list[int] = field(default_factory=list)
+
+
+class Run:
+    """A run of the private iteration on this process's share of the users."""
+
+    def __init__(
+        self, model: nn.Module, data: UserData, loss: Loss, plan: Plan, seed: int | None, device: torch.device
+    ) -> None:
+        self.data, self.plan, self.device = data, plan, device
+        budget = plan.budget
+        if budget.sampler is Sampler.FIXED_USERS:
+            users_per_step(budget.q, data.n_users)
+        self.model = model.to(device)
+        self.clipper = GroupClipper(
+            model, loss, plan.rho, domain=plan.domain, method=plan.method, precision=plan.precision
+        )
+        self.parameters = list(trainable(model).values())
+        self.team = Team(device)
+        self.optimizer = plan.optimizer(self.parameters) if plan.optimizer else None
+        self.average = Polyak(self.parameters)
+        self.history = History()
+        self.step = 0
+        self.given_seed = seed
+        self.seed = self.team.shared(secrets.randbits(63) if seed is None else seed)
+        self.saved: tuple[Path, int] | None = None
+        # Sampling is the same in every process; noise is drawn by one, from a generator of its own.
+        self.sampling = torch.Generator().manual_seed(_derived(self.seed, 0))
+        self.noise = torch.Generator(device).manual_seed(_derived(self.seed, 1))
+        self.groups = data.groups(budget.unit)
+        self.clipper.prepare(data.batch(budget.unit, np.arange(min(8, len(self.groups)))))
+        if self.team.size > 1:
+            self.model.load_state_dict(self.team.shared({k: v.cpu() for k, v in self.model.state_dict().items()}))
+
+    def advance(self) -> None:
+        """One step."""
+        budget, k = self.plan.budget, self.step + 1
+        chosen = draw(budget.sampler, budget.q, self.groups, self.data.n_users, self.sampling)
+        if self.team.size > 1:
+            chosen = chosen[self.groups.user[chosen] % self.team.size == self.team.rank]
+        step = self.plan.step_size(k)
+        with torch.random.fork_rng([self.device] if self.device.type == "cuda" else []):
+            torch.manual_seed(_derived(self.seed, 2, self.team.rank, k))  # dropout and the like
+            found = self.clipper(self.data.batch(budget.unit, chosen), step)
+        total = found.gradients
+        if self.team.leads and budget.sigma > 0:
+            add_noise(total, self.plan.rho * budget.sigma, self.noise)
+        count = float(len(found.norms))
+        seen = torch.tensor([count, float(found.skipped), found.loss * count if count else 0.0], dtype=torch.float64)
+        seen = seen.to(total[0].dtype).to(self.device)
+        self.team.add_up([*total, seen], k, self._how_to_resume())
+        direction = [tensor / (budget.q * self.data.n_users) for tensor in total]
+        descend(self.parameters, direction, step, self.plan.domain, self.optimizer)
+        self.average.update(self.parameters)
+        groups, skipped, loss = seen.tolist()
+        self.history.groups.append(round(groups))
+        self.history.skipped.append(round(skipped))
+        self.history.losses.append(loss / groups if groups else float("nan"))
+        self.step = k
+
+    # ------------------------------------------------------------------------------------------------- checkpoints
+
+    def settings(self) -> dict[str, Any]:
+        """What has to agree between a checkpoint and the run that goes on from it."""
+        plan = self.plan
+        state = self.model.state_dict()
+        maker = None
+        if self.optimizer is not None:
+            maker = f"{type(self.optimizer).__name__} {sorted((k, str(v)) for k, v in self.optimizer.defaults.items())}"
+        return {
+            **{f.name: _plain(getattr(plan.budget, f.name)) for f in fields(Budget)},
+            "rho": plan.rho,
+            "step_size": repr(plan.step_size),
+            "domain": repr(plan.domain),
+            "optimizer": maker,
+            "precision": str(plan.precision),
+            "model": str([(k, tuple(v.shape), str(v.dtype)) for k, v in state.items()]),
+            "trained": str(list(trainable(self.model))),
+            "data": self.data.fingerprint,
+            "processes": self.team.size,
+            "device": self.device.type,
+            "torch": str(torch.__version__),
+        }
+
+    def save(self, path: Path) -> None:
+        """Write a checkpoint; only the leading process does."""
+        if self.team.leads:
+            spent = self.plan.budget.spent(self.step)
+            state = {
+                "settings": self.settings(),
+                "seed": self.seed,
+                "step": self.step,
+                "spent": (spent.epsilon, spent.delta),
+                "model": self.model.state_dict(),
+                "optimizer": self.optimizer.state_dict() if self.optimizer else {},
+                "average": (self.average.count, self.average.values),
+                "sampling": self.sampling.get_state(),
+                "noise": self.noise.get_state(),
+                "history": vars(self.history),
+            }
+            checkpoint.save(path, state)
+        self.saved = (path, self.step)
+
+    def resume(self, path: Path) -> bool:
+        """Go on from a checkpoint, if there is one."""
+        data = self.team.shared(path.read_bytes() if self.team.leads and path.exists() else None)
+        if data is None:
+            return False
+        state = checkpoint.unpack(data, str(path))
+        settings = self.settings() | ({} if self.given_seed is None else {"seed": self.given_seed})
+        stored = state["settings"] | ({} if self.given_seed is None else {"seed": state["seed"]})
+        checkpoint.same_settings(str(path), stored, settings)
+        self.seed, self.step = state["seed"], state["step"]
+        self.model.load_state_dict(state["model"])
+        if self.optimizer is not None:
+            self.optimizer.load_state_dict(state["optimizer"])
+        self.average.count = state["average"][0]
+        self.average.values = [value.to(self.device) for value in state["average"][1]]
+        self.sampling.set_state(state["sampling"])
+        self.noise.set_state(state["noise"])
+        self.history = History(**state["history"])
+        self.saved = (path, self.step)
+        return True
+
+    def _how_to_resume(self) -> str:
+        if self.saved is None:
+            return "there is no checkpoint: start again"
+        return (
+            f"the checkpoint {self.saved[0]} holds step {self.saved[1]}: start again with the same arguments to go on"
+        )
+
+
+def _derived(seed: int, *path: int) -> int:
+    """An independent seed for one purpose."""
+    return int(np.random.SeedSequence([seed, *path]).generate_state(1, np.uint64)[0] >> 1)
+
+
+def _plain(value: Any) -> Any:
+    return str(value) if isinstance(value, str) else value

@@ -1,0 +1,186 @@
+"""Checkpoints: whole or not at all, bit-identical on resumption, refused when damaged or from another run."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+
+import pytest
+import torch
+from torch import nn
+
+from elementdp.learning import CheckpointError, Target, UserData, train
+from elementdp.learning import checkpoint as files
+from elementdp.privacy import Sampler
+
+
+def problem(seed=0):
+    torch.manual_seed(seed)
+    inputs = torch.randn(60, 5)
+    data = UserData.of(inputs, (inputs.sum(1) > 0).long(), torch.arange(60) % 12, torch.arange(60) % 7)
+    torch.manual_seed(1)
+    return nn.Sequential(nn.Linear(5, 6), nn.Dropout(0.3), nn.Tanh(), nn.Linear(6, 2)), data
+
+
+def run(model, data, path=None, **options):
+    options = {
+        "rho": 1.0,
+        "steps": 9,
+        "q": 0.4,
+        "sigma": 0.8,
+        "delta": 1e-5,
+        "seed": 3,
+        "progress": False,
+        "optimizer": lambda p: torch.optim.SGD(p, lr=0.3, momentum=0.9),
+        "checkpoint_every": 2,
+        **options,
+    }
+    return train(model, data, loss=nn.CrossEntropyLoss(reduction="none"), checkpoint=path, **options)
+
+
+class KilledError(Exception):
+    pass
+
+
+def killer(at):
+    def on_step(k, model):
+        if k == at:
+            raise KilledError
+
+    return on_step
+
+
+def same(one, two):
+    return all(
+        torch.equal(a, b) for a, b in zip(one.model.state_dict().values(), two.model.state_dict().values(), strict=True)
+    )
+
+
+@pytest.mark.parametrize("sampler", [Sampler.POISSON_PAIRS, Sampler.POISSON_USERS, Sampler.FIXED_USERS])
+def test_a_run_killed_at_any_step_resumes_bit_for_bit(tmp_path, sampler):
+    q = 0.25 if sampler is Sampler.FIXED_USERS else 0.4
+    whole = run(*problem(), sampler=sampler, q=q)
+    for at in range(1, 10):
+        path = tmp_path / f"{at}.ckpt"
+        with pytest.raises(KilledError):
+            run(*problem(), path, on_step=killer(at), sampler=sampler, q=q)
+        resumed = run(*problem(), path, sampler=sampler, q=q)
+        assert same(whole, resumed)
+        assert all(torch.equal(whole.average[k], resumed.average[k]) for k in whole.average)
+        assert resumed.history == whole.history
+        assert resumed.guarantee == whole.guarantee
+
+
+def test_without_a_seed_the_noise_goes_on_from_where_it_was(tmp_path):
+    """The seed of a run started from the operating system's randomness is in the checkpoint, and never drawn again."""
+    path = tmp_path / "run.ckpt"
+    with pytest.raises(KilledError):
+        run(*problem(), path, seed=None, on_step=killer(5))
+    kept = path.read_bytes()
+    first = run(*problem(), path, seed=None)
+    path.write_bytes(kept)
+    assert same(first, run(*problem(), path, seed=None))
+    assert not same(first, run(*problem(), seed=None))
+
+
+def test_a_finished_run_is_not_run_again(tmp_path):
+    path = tmp_path / "run.ckpt"
+    first = run(*problem(), path)
+    calls = []
+    again = run(*problem(), path, on_step=lambda k, m: calls.append(k))
+    assert same(first, again)
+    assert not calls
+    assert again.guarantee == first.guarantee
+
+
+@pytest.mark.parametrize("keep", [0, 10, 60, 200, -1])
+def test_a_damaged_checkpoint_is_refused(tmp_path, keep):
+    path = tmp_path / "run.ckpt"
+    run(*problem(), path)
+    data = path.read_bytes()
+    path.write_bytes(data[:keep])
+    with pytest.raises(CheckpointError, match=r"not a checkpoint|damaged"):
+        run(*problem(), path)
+    flipped = bytearray(data)
+    flipped[len(data) // 2] ^= 1
+    path.write_bytes(bytes(flipped))
+    with pytest.raises(CheckpointError, match="damaged"):
+        run(*problem(), path)
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        ({"sigma": 0.9}, "sigma"),
+        ({"rho": 2.0}, "rho"),
+        ({"steps": 20}, "steps"),
+        ({"q": 0.5}, "q"),
+        ({"seed": 4}, "seed"),
+        ({"sampler": Sampler.POISSON_USERS}, "sampler"),
+        ({"unit": "user"}, "unit"),
+        ({"delta": 1e-6}, "delta"),
+        ({"sigma": None, "delta": None, "target": Target(3.0, 1e-5)}, "sigma"),
+        ({"optimizer": lambda p: torch.optim.SGD(p, lr=0.1)}, "optimizer"),
+    ],
+)
+def test_a_checkpoint_of_another_run_is_refused(tmp_path, options, name):
+    path = tmp_path / "run.ckpt"
+    with pytest.raises(KilledError):
+        run(*problem(), path, on_step=killer(4))
+    before = path.read_bytes()
+    with pytest.raises(CheckpointError, match=name):
+        run(*problem(), path, **options)
+    assert path.read_bytes() == before
+
+
+def test_other_data_or_another_model_is_refused(tmp_path):
+    path = tmp_path / "run.ckpt"
+    run(*problem(), path)
+    model, _ = problem()
+    with pytest.raises(CheckpointError, match="data"):
+        run(model, problem(seed=5)[1], path)
+    with pytest.raises(CheckpointError, match="model"):
+        run(nn.Linear(5, 2), problem()[1], path)
+
+
+def test_the_checkpoint_never_says_less_than_what_was_released(tmp_path):
+    """Whatever step the run dies at, the steps on file have all been released, and their ε is on file too."""
+    path = tmp_path / "run.ckpt"
+    with pytest.raises(KilledError):
+        run(*problem(), path, on_step=killer(7))
+    state = files.unpack(path.read_bytes(), "run")
+    assert state["step"] == 6
+    assert state["spent"][0] == pytest.approx(run(*problem(), steps=6).guarantee.epsilon)
+
+
+def test_a_crash_while_writing_leaves_the_old_checkpoint(tmp_path, monkeypatch):
+    path = tmp_path / "run.ckpt"
+    with pytest.raises(KilledError):
+        run(*problem(), path, on_step=killer(2))
+    before = path.read_bytes()
+
+    def fail(_):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="disk full"):
+        run(*problem(), path)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_kill_minus_nine(tmp_path):
+    """A real process, really killed."""
+    path = tmp_path / "run.ckpt"
+    code = textwrap.dedent(f"""
+        import os, signal
+        from tests.learning.test_checkpoint import problem, run
+        def on_step(k, model):
+            if k == 5:
+                os.kill(os.getpid(), signal.SIGKILL)
+        run(*problem(), {str(path)!r}, on_step=on_step)
+    """)
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True)
+    assert done.returncode == -signal.SIGKILL
+    assert same(run(*problem()), run(*problem(), path))
