@@ -1,0 +1,52 @@
+"""One process of a distributed run: ``worker.py FOLDER SCENARIO``."""
+
+import os
+import sys
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from elementdp.learning import LostProcessError, UserData, train
+
+
+def problem():
+    torch.manual_seed(0)
+    inputs = torch.randn(80, 5, dtype=torch.float64)
+    data = UserData.of(inputs, (inputs.sum(1) > 0).long(), torch.arange(80) % 11, torch.arange(80) % 6)
+    torch.manual_seed(1)
+    return nn.Sequential(nn.Linear(5, 6), nn.Tanh(), nn.Linear(6, 2)).double(), data
+
+
+def run(path=None, on_step=None, **options):
+    options = {"rho": 0.5, "steps": 8, "q": 0.5, "sigma": 0.7, "delta": 1e-5, "step_size": 0.5, **options}
+    loss = nn.CrossEntropyLoss(reduction="none")
+    return train(
+        *problem(), loss=loss, seed=2, progress=False, checkpoint=path, checkpoint_every=2, on_step=on_step, **options
+    )
+
+
+def main(folder: Path, scenario: str) -> None:
+    rank = int(os.environ["RANK"])
+    if scenario == "equal":
+        done = run(folder / "run.ckpt")
+        again = run(folder / "run.ckpt")  # every process goes on from the leader's file
+        assert all(torch.equal(a, b) for a, b in zip(done.model.parameters(), again.model.parameters(), strict=True))
+        torch.save([p.detach() for p in done.model.parameters()], folder / f"{rank}.pt")
+        torch.save(done.history.groups, folder / f"groups{rank}.pt")
+        torch.distributed.destroy_process_group()
+        return
+
+    def on_step(k, model):
+        if rank == 1 and k == 5:
+            os._exit(7)
+
+    try:
+        run(folder / "lost.ckpt", on_step)
+    except LostProcessError as error:
+        print(error, flush=True)
+        os._exit(3)  # no goodbye to a process that is gone
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2])
