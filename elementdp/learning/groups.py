@@ -1,5 +1,6 @@
 """Rows of a batch in groups: one group holds everything one user has in one element, side by side."""
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -59,12 +60,11 @@ class Segments:
 
 def _runs(sizes: Sequence[int]) -> list[Run]:
     runs: list[Run] = []
-    row = start = 0
-    for index in range(1, len(sizes) + 1):
-        if index == len(sizes) or sizes[index] != sizes[start]:
-            stop = row + (index - start) * sizes[start]
-            runs.append(Run(sizes[start], slice(row, stop), slice(start, index)))
-            row, start = stop, index
+    row = group = 0
+    for size, equal in itertools.groupby(sizes):
+        count = len(list(equal))
+        runs.append(Run(size, slice(row, row + count * size), slice(group, group + count)))
+        row, group = row + count * size, group + count
     return runs
 
 
@@ -88,6 +88,8 @@ class Batch:
     def chunks(self, rows: int) -> list[tuple[slice, Segments]]:
         """Whole groups in even chunks of at most ``rows`` rows; a larger group is a chunk of its own."""
         total = sum(self.sizes)
+        if 0 < total <= rows:
+            return [(slice(0, total), Segments(self.sizes))]
         rows = min(rows, -(-total // -(-total // rows)) + max(self.sizes)) if total else rows
         result: list[tuple[slice, Segments]] = []
         start = stop = first = 0
