@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 import torch
@@ -175,12 +176,15 @@ def test_kill_minus_nine(tmp_path):
     path = tmp_path / "run.ckpt"
     code = textwrap.dedent(f"""
         import os, signal
-        from tests.learning.test_checkpoint import problem, run
+        from learning.test_checkpoint import problem, run
         def on_step(k, model):
             if k == 5:
                 os.kill(os.getpid(), signal.SIGKILL)
         run(*problem(), {str(path)!r}, on_step=on_step)
     """)
-    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True)
+    here = os.pathsep.join([str(Path(__file__).parents[1]), *filter(None, sys.path)])
+    done = subprocess.run(
+        [sys.executable, "-c", code], check=False, capture_output=True, env={**os.environ, "PYTHONPATH": here}
+    )
     assert done.returncode == -signal.SIGKILL
     assert same(run(*problem()), run(*problem(), path))

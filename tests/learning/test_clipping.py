@@ -8,6 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from learning.oracle import clipped_sum, cross_entropy
 from torch import nn
 
 from elementdp.errors import ArgumentError
@@ -15,7 +16,6 @@ from elementdp.learning import convolution, products
 from elementdp.learning.clipping import GroupClipper, Method
 from elementdp.learning.groups import Batch, Segments
 from elementdp.learning.support import ModelError
-from tests.learning.oracle import clipped_sum, cross_entropy
 
 
 class Positions(nn.Module):

@@ -7,16 +7,15 @@ import sys
 from pathlib import Path
 
 import torch
+from learning.worker import run
 
 from elementdp.learning import checkpoint as files
-from tests.learning.worker import run
 
-ROOT = Path(__file__).parents[2]
 WORKER = [str(Path(__file__).with_name("worker.py"))]
 
 
 def environment(**extra):
-    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    path = os.pathsep.join(filter(None, sys.path))
     return {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": path, **extra}
 
 

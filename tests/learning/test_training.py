@@ -7,6 +7,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from learning.oracle import clipped_sum
 from torch import nn
 from torch.utils.data import TensorDataset
 
@@ -16,7 +17,6 @@ from elementdp.learning.domain import gradient_mapping
 from elementdp.learning.iteration import Polyak
 from elementdp.learning.sampling import draw, users_per_step
 from elementdp.privacy import Sampler, SubsampledGaussian, Unit, account
-from tests.learning.oracle import clipped_sum
 
 USERS = [0, 0, 0, 0, 1, 1, 3, 3, 3, 4]  # user 2 has no data
 ELEMENTS = [0, 0, 1, 7, 1, 1, 2, 2, 2, 0]
