@@ -214,6 +214,8 @@ class _Capture:
         self._handles = [layer.register_forward_hook(self._hook) for layer in layers.values()]
 
     def _hook(self, module: nn.Module, args: tuple[Tensor, ...], output: Tensor) -> None:
+        if not args:
+            raise CaptureError("a layer is called with keywords only")
         if output.requires_grad:
             # The edge, not the tensor: an in-place activation may overwrite the tensor next.
             edge = torch.autograd.graph.get_gradient_edge(output)
@@ -284,7 +286,7 @@ def _close(left: Tensor, right: Tensor) -> bool:
     """Equal up to rounding wherever both are finite."""
     both = left.isfinite() & right.isfinite()
     tolerance = 1e4 * torch.finfo(left.dtype).eps
-    a, b = left[both].double(), right[both].double()
+    a, b = left[both].cpu().double(), right[both].cpu().double()
     return bool(((a - b).abs() <= tolerance * (1 + torch.maximum(a.abs(), b.abs()))).all())
 
 

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,7 @@ class Groups:
     def __len__(self) -> int:
         return len(self.user)
 
-    @property
+    @cached_property
     def sizes(self) -> Indices:
         """Rows in each group."""
         return np.diff(self.start)

@@ -10,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from learning.oracle import clipped_sum, cross_entropy
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import FlopCounterMode
 
 from elementdp.errors import ArgumentError
 from elementdp.learning import convolution, products
@@ -310,6 +312,77 @@ def test_chunks_keep_groups_whole(sizes, rows):
     assert all(s.rows == r.stop - r.start and (s.rows <= rows or len(s) == 1) for r, s in chunks)
     assert chunks[0][0].start == 0
     assert all(a[0].stop == b[0].start for a, b in itertools.pairwise(chunks))
+
+
+class Largest(TorchDispatchMode):
+    """The largest tensor any operation puts out."""
+
+    numel = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        for tensor in out if isinstance(out, tuple | list) else [out]:
+            if isinstance(tensor, torch.Tensor):
+                self.numel = max(self.numel, tensor.numel())
+        return out
+
+
+@pytest.mark.parametrize("name", ["wide", "convolution"])
+def test_memory_does_not_hold_a_gradient_per_example(name, monkeypatch):
+    """No tensor comes near examples × parameters (nor groups × parameters)."""
+    monkeypatch.setattr(products, "KEEP_BYTES", 1 << 16)
+    monkeypatch.setattr(convolution, "KEEP_BYTES", 1 << 16)
+    monkeypatch.setattr(convolution, "CACHE_BYTES", 1 << 16)
+    torch.manual_seed(0)
+    model = (
+        nn.Linear(200, 150) if name == "wide" else nn.Sequential(nn.Conv2d(8, 64, 5), nn.Flatten(), nn.Linear(64, 4))
+    )
+    inputs = torch.randn(400, 200) if name == "wide" else torch.randn(400, 8, 5, 5)
+    batch = Batch.of(inputs, torch.randint(4, (400,)), (1,) * 100 + (3,) * 100)
+    clipper = GroupClipper(model, cross_entropy, 1.0)
+    clipper.prepare(batch)
+    with Largest() as seen:
+        clipper(batch)
+    most = max(p.numel() for p in model.parameters())
+    assert clipper.method is Method.FAST
+    assert seen.numel <= max(inputs.numel(), 4 * most) < 200 * most / 10
+
+
+@pytest.mark.parametrize("name", ["wide-linear", "conv2d", "sequence-linear"])
+def test_cost_grows_linearly_in_groups(name):
+    """Counted multiplications: twice the groups, twice the work; and not much more than plain training."""
+    model, inputs, targets, _ = build(name, dtype=torch.float32, rows=120)
+    clipper = GroupClipper(model, cross_entropy, 1.0)
+    clipper.prepare(Batch.of(inputs, targets, (3,) * 40))
+    work = []
+    for groups in (20, 40):
+        with FlopCounterMode(display=False) as counter:
+            clipper(Batch.of(inputs[: 3 * groups], targets[: 3 * groups], (3,) * groups))
+        work.append(counter.get_total_flops())
+    with FlopCounterMode(display=False) as plain:
+        cross_entropy(model(inputs), targets).sum().backward()
+    assert work[1] == pytest.approx(2 * work[0], rel=0.02)
+    assert work[1] < 2 * plain.get_total_flops()
+
+
+class Keywords(nn.Module):
+    """Calls its layer by keyword."""
+
+    def __init__(self):
+        super().__init__()
+        self.out = nn.Linear(6, 4)
+
+    def forward(self, x):
+        return self.out(input=x)
+
+
+def test_a_layer_called_by_keyword_is_not_missed():
+    torch.manual_seed(0)
+    model, inputs, targets = Keywords(), torch.randn(6, 6), torch.randint(4, (6,))
+    expected, _ = clipped_sum(model, cross_entropy, inputs, targets, (1, 2, 3), 0.5)
+    clipper = GroupClipper(model, cross_entropy, 0.5)
+    assert_same(clipper(Batch.of(inputs, targets, (1, 2, 3))).gradients, expected, 1e-5)
+    assert clipper.method is Method.VECTORIZED
 
 
 class MeanFree(nn.Module):
