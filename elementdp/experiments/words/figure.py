@@ -20,9 +20,9 @@ from elementdp.experiments.words.histogram import (
     largest_mass,
     noise_scale,
 )
-from elementdp.mechanisms.gaussian_curve import gaussian_mu
 from elementdp.mechanisms.histogram import PAPER_RHOS
 from elementdp.mechanisms.radius import cluster_masses, rho_for
+from elementdp.privacy.curves import gaussian_mu
 
 Z_90 = 1.64
 """The paper's bars: ±1.64 standard errors."""

@@ -12,10 +12,10 @@ from elementdp.elements import Clusters
 from elementdp.errors import ArgumentError
 from elementdp.experiments.words.corpus import Corpus
 from elementdp.experiments.words.partitions import restricted
-from elementdp.mechanisms.gaussian_curve import gaussian_epsilon
 from elementdp.mechanisms.histogram import PAPER_RHOS
 from elementdp.mechanisms.noise import Calibration, unit_sigma
 from elementdp.mechanisms.projection import projected_means
+from elementdp.privacy.curves import gaussian_epsilon
 
 
 class Sensitivity(StrEnum):
