@@ -7,6 +7,8 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 import click
+import numpy as np
+import pandas as pd
 import pytest
 import yaml
 from packaging.requirements import Requirement
@@ -85,7 +87,9 @@ def readme_commands() -> list[str]:
 
 
 @pytest.mark.parametrize("line", readme_commands())
-def test_readme_commands_parse(line: str) -> None:
+def test_readme_commands_parse(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "events.parquet").touch()
     command: click.Command = cli
     words = shlex.split(line)[1:]
     while isinstance(command, click.Group):
@@ -100,3 +104,13 @@ def test_readme_make_targets_exist() -> None:
     makefile = (ROOT / "Makefile").read_text()
     for target in re.findall(r"(?:`|\n)make (\w+)", (ROOT / "README.md").read_text()):
         assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE), target
+
+
+def test_readme_python_runs() -> None:
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
+    assert blocks
+    rng = np.random.default_rng(0)
+    sites = [f"https://site{number % 7}.org/page{number}" for number in range(40)]
+    frame = pd.DataFrame({"user_id": rng.integers(0, 900, 30_000), "url": rng.choice(sites, 30_000)})
+    for block in blocks:
+        exec(compile(block, "README.md", "exec"), {"frame": frame})

@@ -13,7 +13,9 @@ from elementdp.claims import Effort, Verdict, ledger
 
 @click.command("claims")
 @click.argument("ids", nargs=-1, metavar="[ID]...")
-@click.option("--effort", type=click.Choice(list(Effort)), default=Effort.SMOKE, show_default=True)
+@click.option(
+    "--effort", type=click.Choice([str(effort) for effort in Effort]), default=str(Effort.SMOKE), show_default=True
+)
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the simulated checks.")
 @click.option("--json", "as_json", is_flag=True, help="A JSON list instead of a table.")
 def command(ids: tuple[str, ...], effort: str, seed: int, as_json: bool) -> None:
