@@ -2,6 +2,7 @@
 
 import json
 import platform
+import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -40,10 +41,21 @@ def sources_hash(root: Path) -> str:
     return digest.hexdigest()
 
 
+def data_present(notebook: Notebook) -> dict[str, int]:
+    """The data files a notebook that reads data would find, with their sizes: they decide between real and stand-in."""
+    if not re.search(r"elementdp\.(data|experiments)", "\n".join(notebook.code)):
+        return {}
+    from elementdp.data import SOURCES, find
+
+    found = {source.file: find(source.file) for source in SOURCES.values()}
+    return {file: path.stat().st_size for file, path in found.items() if path is not None}
+
+
 def key(project: Project, notebook: Notebook, parameters: Mapping[str, Any]) -> str:
-    """What decides a run: code cells, parameters, package sources and pins. Prose is not in it."""
+    """What decides a run: code cells, parameters, package sources, pins and the data there is. Prose is not in it."""
     content = {
         "code": notebook.code,
+        "data": data_present(notebook),
         "parameters": {**notebook.defaults, **parameters},
         "sources": sources_hash(project.root),
     }

@@ -62,5 +62,6 @@ class Runner:
             seconds=seconds,
         )
         executed = Executed(content, provenance)
+        # Under the key as it is now: data the run has fetched belong to it.
         self.cache.put(notebook.name, key(self.project, notebook, parameters), executed)
         return Outcome(notebook, executed, cached=False, damaged=damaged)

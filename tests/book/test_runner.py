@@ -16,7 +16,7 @@ import pytest
 from support.small_books import GOOD, HEADER, ROOT
 
 from elementdp.book.build import build
-from elementdp.book.cache import sources_hash
+from elementdp.book.cache import key, sources_hash
 from elementdp.book.execute import CellError, Workers
 from elementdp.book.notebooks import Notebook, profile_values
 from elementdp.book.project import BookError, Project
@@ -72,6 +72,18 @@ def test_build_rerun_and_prose_edits(small_book: Make) -> None:
 
     (project.root / "book" / "adding.md").write_text(GOOD.replace('"total", epsilon', '"sum", epsilon'))
     assert not build(Project(project.root)).outcomes[0].cached
+
+
+def test_data_that_has_come_reruns_only_notebooks_that_read_data(
+    small_book: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ELEMENTDP_DATA", str(tmp_path))
+    project = small_book(adding=GOOD, reading=GOOD + "\n```{code-cell} ipython3\nimport elementdp.data\n```\n")
+    keys = {name: key(project, Notebook.read(project, name), {}) for name in ("adding", "reading")}
+    (tmp_path / "blog_users.jsonl.zst").write_bytes(b"x")
+    after = {name: key(project, Notebook.read(project, name), {}) for name in keys}
+    assert after["adding"] == keys["adding"]
+    assert after["reading"] != keys["reading"]
 
 
 @pytest.mark.parametrize("change", ["package", "pins", "profile"])
