@@ -9,10 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from elementdp.errors import ArgumentError
+from elementdp.learning.capture import Capture, CaptureError, count_outputs
 from elementdp.learning.domain import Domain, gradient_mapping
 from elementdp.learning.general import Found, Loss, looped, losses_of, summed, trainable, vectorized
 from elementdp.learning.groups import Batch, Pair, Segments
-from elementdp.learning.products import Call, Layer, kept, merged
+from elementdp.learning.products import Layer, kept, merged
 from elementdp.learning.rules import RULES
 from elementdp.learning.support import ModelError, fast_layers, refuse
 
@@ -177,7 +178,7 @@ class GroupClipper:
     def _layer(self, pair: Pair, segments: Segments) -> tuple[Layer, Tensor]:
         """All layers of one chunk by the fast rules."""
         assert self.layers is not None
-        with torch.enable_grad(), self._autocast(), _Capture(self.layers) as capture:
+        with torch.enable_grad(), self._autocast(), Capture(self.layers) as capture:
             losses = losses_of(self.model, self.loss, pair)
             weights = segments.spread(segments.lengths.to(losses).reciprocal())
             weighted = losses * weights
@@ -200,67 +201,6 @@ _BY_GROUP: dict[Method, Callable[[nn.Module, Loss, Pair, Segments], Iterator[Fou
     Method.VECTORIZED: vectorized,
     Method.LOOP: looped,
 }
-
-
-class CaptureError(Exception):
-    """A layer was used in a way its rule does not cover."""
-
-
-class _Capture:
-    """Layer inputs, and where the gradients of their outputs will arrive, for one forward pass."""
-
-    def __init__(self, layers: dict[str, nn.Module]) -> None:
-        self._seen: list[tuple[nn.Module, Tensor, int, torch.autograd.graph.GradientEdge]] = []
-        self._handles = [layer.register_forward_hook(self._hook) for layer in layers.values()]
-
-    def _hook(self, module: nn.Module, args: tuple[Tensor, ...], output: Tensor) -> None:
-        if not args:
-            raise CaptureError("a layer is called with keywords only")
-        if output.requires_grad:
-            # The edge, not the tensor: an in-place activation may overwrite the tensor next.
-            edge = torch.autograd.graph.get_gradient_edge(output)
-            self._seen.append((module, args[0].detach(), args[0]._version, edge))
-
-    def __enter__(self) -> "_Capture":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for handle in self._handles:
-            handle.remove()
-
-    def calls(self, loss: Tensor, rows: int) -> list[tuple[nn.Module, list[Call]]]:
-        """The uses of every layer, with the gradients of ``loss``."""
-        grads = torch.autograd.grad(loss, [edge for *_, edge in self._seen], allow_unused=True) if self._seen else ()
-        result: dict[int, tuple[nn.Module, list[Call]]] = {}
-        for (module, inputs, version, _), grad in zip(self._seen, grads, strict=True):
-            if inputs._version != version:
-                raise CaptureError("a layer's input is overwritten after use")
-            if len(inputs) != rows:
-                raise CaptureError("a layer's input does not have the examples in its first dimension")
-            if grad is not None:
-                dtype = next(module.parameters(recurse=False)).dtype
-                moved = inputs.to(dtype) if inputs.is_floating_point() else inputs
-                result.setdefault(id(module), (module, []))[1].append(Call(moved, grad.to(dtype)))
-        return list(result.values())
-
-
-def count_outputs(model: nn.Module, inputs: Tensor) -> int:
-    """Numbers that the leaf layers put out for these inputs: what a pass has to hold."""
-    total = 0
-
-    def hook(module: nn.Module, args: object, output: object) -> None:
-        nonlocal total
-        total += output.numel() if isinstance(output, Tensor) else 0
-
-    leaves = [module for module in model.modules() if not list(module.children())]
-    handles = [leaf.register_forward_hook(hook) for leaf in leaves]
-    try:
-        with torch.no_grad():
-            model(inputs)
-    finally:
-        for handle in handles:
-            handle.remove()
-    return total
 
 
 @contextmanager

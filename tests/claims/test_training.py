@@ -8,7 +8,7 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from elementdp.claims import CATALOGUE, Verdict, entry
-from elementdp.claims.checks import training
+from elementdp.claims.checks import training_privacy
 from elementdp.privacy import Sampler, SubsampledGaussian, account, claimed
 
 EXPECTED = {
@@ -59,6 +59,6 @@ def test_the_counterexample_by_quadrature():
 
 
 def test_the_second_route_to_the_revealed_curve_is_its_own():
-    assert training._mixture_epsilon(1.0, 2.0, 1, 1e-3) == pytest.approx(
+    assert training_privacy._mixture_epsilon(1.0, 2.0, 1, 1e-3) == pytest.approx(
         account(SubsampledGaussian(Sampler.NONE, 2.0), 1e-3).estimate, rel=1e-6
     )

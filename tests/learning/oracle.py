@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 
-def clipped_sum(model, loss, inputs, targets, sizes, rho, skip_bad=True) -> tuple[list[Tensor], list[float]]:
+def clipped_sum(model, loss, inputs, targets, sizes, rho) -> tuple[list[Tensor], list[float]]:
     """Σ_g clip(mean gradient of group g) and the norms, one group at a time."""
     model = copy.deepcopy(model).double()
     inputs = inputs.double() if inputs.is_floating_point() else inputs
@@ -29,10 +29,6 @@ def clipped_sum(model, loss, inputs, targets, sizes, rho, skip_bad=True) -> tupl
         for t, g in zip(total, grads, strict=True):
             t += g * min(1.0, rho / norm if norm else 1.0)
     return total, norms
-
-
-class Net(nn.Sequential):
-    """Layers in a row, flattened to class scores at the end."""
 
 
 cross_entropy = nn.CrossEntropyLoss(reduction="none")
