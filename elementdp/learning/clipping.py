@@ -7,6 +7,7 @@ from enum import StrEnum
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.dropout import _DropoutNd
 
 from elementdp.errors import ArgumentError
 from elementdp.learning.capture import Capture, CaptureError, count_outputs
@@ -89,7 +90,7 @@ class GroupClipper:
         pair = self._load(batch, slice(0, count))
         segments = Segments([1] if count == 1 else [1, count - 1])
         self._refuse_memory(pair)
-        with _evaluating(self.model):
+        with _quiet(self.model, lambda: losses_of(self.model, self.loss, pair)):
             alone = torch.cat([losses_of(self.model, self.loss, _slice(pair, i, i + 1)) for i in range(count)])
             together = losses_of(self.model, self.loss, pair)
             if not _close(alone.detach(), together.detach()):
@@ -125,7 +126,7 @@ class GroupClipper:
                 return option
             if option is self.wanted:
                 raise ModelError(f"method={option.value!r} does not reproduce this model's gradients: use 'auto'")
-        raise ModelError("the model's gradients differ from one run to the next in evaluation mode")
+        raise ModelError("the model's gradients differ from one pass to the next with dropout off")
 
     def _refuse_memory(self, pair: Pair) -> None:
         """A layer that stores what it sees would release it without noise."""
@@ -204,12 +205,22 @@ _BY_GROUP: dict[Method, Callable[[nn.Module, Loss, Pair, Segments], Iterator[Fou
 
 
 @contextmanager
-def _evaluating(model: nn.Module) -> Iterator[None]:
-    """Evaluation mode and an untouched random state, so that two passes can be compared."""
+def _quiet(model: nn.Module, losses: Callable[[], Tensor]) -> Iterator[None]:
+    """Dropout off and an untouched random state, so that two passes can be compared.
+
+    Layers keep their training mode, in which they may mix examples; only if the model then still draws random numbers
+    is all of it put into evaluation mode.
+    """
     modes = {module: module.training for module in model.modules()}
     with torch.random.fork_rng(), torch.enable_grad():
         try:
-            model.eval()
+            for module in modes:
+                module.training = module.training and not isinstance(module, _DropoutNd)
+            torch.manual_seed(1)
+            first = losses().detach()
+            torch.manual_seed(2)
+            if not torch.equal(first.nan_to_num(), losses().detach().nan_to_num()):
+                model.eval()
             yield
         finally:
             for module, mode in modes.items():

@@ -181,6 +181,7 @@ def assert_same(found, expected, tolerance):
         assert float((a.double() - b).abs().max()) <= tolerance * scale
 
 
+@pytest.mark.filterwarnings("ignore:Using padding='same'")
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.float32, 1e-5)])
 def test_every_layer_agrees_with_a_loop_over_groups(name, dtype, tolerance):
@@ -396,6 +397,17 @@ class MeanFree(nn.Module):
         return self.out(x - x.mean(0))
 
 
+class MeanFreeInTraining(MeanFree):
+    """The same, but only in training mode, and behind dropout."""
+
+    def __init__(self):
+        super().__init__()
+        self.drop = nn.Dropout(0.5)
+
+    def forward(self, x):
+        return self.out(self.drop(x) - (x.mean(0) if self.training else 0))
+
+
 class Counting(nn.Module):
     """Keeps a running mean of what it sees."""
 
@@ -420,6 +432,7 @@ REFUSED = {
     "lazy": (lambda: nn.LazyLinear(3), "example"),
     "nothing to train": (lambda: nn.Linear(6, 4).requires_grad_(False), "requires_grad"),
     "mixing": (MeanFree, "other examples"),
+    "mixing in training mode": (MeanFreeInTraining, "other examples"),
     "memory": (Counting, "seen"),
 }
 
