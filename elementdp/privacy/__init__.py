@@ -15,6 +15,7 @@ from elementdp.privacy.composition import (
 from elementdp.privacy.curves import (
     gaussian_delta,
     gaussian_epsilon,
+    gaussian_mu,
     gaussian_sigma,
     laplace_delta,
     laplace_epsilon,
@@ -46,6 +47,7 @@ __all__ = [
     "delta_at",
     "gaussian_delta",
     "gaussian_epsilon",
+    "gaussian_mu",
     "gaussian_sigma",
     "group",
     "group_as_printed",

@@ -5,19 +5,21 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
+from scipy.special import ndtr
 
 from elementdp.privacy.adversaries import Law
 from elementdp.privacy.curves import Floats
 from elementdp.privacy.lattice import Curve, above, below, blur, compose
-from elementdp.privacy.pairs import CUT, Cells, cells, merged_plateau, mixed, symmetrised, windows
+from elementdp.privacy.pairs import CUT, ROUNDING, Cells, Grid, cells, extent, merged_plateau, mixed, symmetrised, windows
 
-_MOST_CELLS = 1 << 18
-_PILOT_CELLS = 1 << 13
+_MOST_CELLS = 1 << 16
 _FARTHEST = 37.0  # standard deviations beyond which a float has no room for the tail
 _MOST_KNOTS = 1 << 21
-_TOLERANCE = 2e-4  # aimed-at relative error of ε from one lattice
+_TOLERANCE = 2.2e-4  # aimed-at relative error of ε from one lattice
+_UNEVEN = 2.5  # the most a cell may have over its part of the error: halving leaves it between an eighth of that and that
 _BUDGET = 14.0  # minus log of the tilted probability that rounding adds up to more than allowed for
-AIM = 8e-4  # width of the band relative to ε that is thought good enough
+_STEEP = 0.08  # off-centre, in widths, of the mass in a cell whose lower bound would be poor
+AIM = 9e-4  # width of the band relative to ε that is thought good enough
 
 
 def _origin(law: Law) -> float:
@@ -25,11 +27,11 @@ def _origin(law: Law) -> float:
     return law.parts[0][1].plateau if not law.symmetric else 0.0
 
 
-def _cut(law: Law, h: float, reach: float) -> Cells:
-    """The loss of ``law`` on the lattice of step ``h``."""
+def _cut(law: Law, grid: Grid, reach: float) -> Cells:
+    """The loss of ``law`` between the knots of ``grid``."""
     if law.symmetric:
-        return symmetrised(cells(law.parts[0][1], h, reach, above=0.0))
-    cut = [(weight, cells(pair, h, reach, origin=_origin(law))) for weight, pair in law.parts]
+        return symmetrised(cells(law.parts[0][1], grid, reach, above=0.0))
+    cut = [(weight, cells(pair, grid, reach)) for weight, pair in law.parts]
     return cut[0][1] if len(cut) == 1 else mixed(cut)
 
 
@@ -50,13 +52,35 @@ def _sample(law: Law, reach: float) -> tuple[Floats, Floats]:
     return loss, mass / mass.sum()
 
 
+class _Density:
+    """A law that is even between the points of a sample."""
+
+    def __init__(self, x: Floats, masses: Floats) -> None:
+        self.x, gaps = x, np.diff(x)
+        between = (masses[1:] + masses[:-1]) / 2
+        self.cube_root = float(np.sum(np.cbrt(between * gaps**2)))  # ∫ density^{1/3}
+        self.density = np.divide(between, gaps, out=np.zeros_like(gaps), where=gaps > 0)
+        self.powers = np.array([x, x**2 / 2, x**3 / 3])
+        self.sums = np.cumsum(self.density * np.diff(self.powers, axis=1), axis=1)
+        self.sums = np.concatenate([np.zeros((3, 1)), self.sums], axis=1)
+
+    def moments(self, z: Floats) -> Floats:
+        """∫ 1, x and x² over all below each ``z``."""
+        z = np.clip(z, self.x[0], self.x[-1])
+        i = np.clip(np.searchsorted(self.x, z) - 1, 0, len(self.x) - 2)
+        part = np.array([z, z**2 / 2, z**3 / 3]) - self.powers[:, i]
+        return np.asarray(self.sums[:, i] + self.density[i] * part, dtype=float)
+
+
 class _Sample:
     """The loss at a few thousand outcomes: close to the law, for planning only."""
 
     def __init__(self, law: Law, steps: int, reach: float) -> None:
         losses, masses = _sample(law, reach)
-        self.losses, self.log_masses = losses[masses > 0], np.log(masses[masses > 0])
-        self.steps, self.origin, self.range = steps, _origin(law), float(np.ptp(losses))
+        order = np.argsort(losses)
+        order = order[masses[order] > 0]
+        self.losses, self.log_masses = losses[order], np.log(masses[order])
+        self.steps, self.origin = steps, _origin(law)
 
     def chernoff(self, t: Floats) -> Floats:
         """log of Chernoff's bound on δ(0) for each tilt."""
@@ -78,26 +102,43 @@ class _Sample:
         """The tilt of Chernoff's bound on δ(ε)."""
         return self.saddle(lambda t, bound: bound - t * epsilon)[0]
 
-    def step(self, tilt: float, rate: float, epsilon: float, finer: float) -> float:
-        """A lattice step that is fine enough at ``epsilon``, where log δ falls at ``rate``.
+    def grid(self, tilt: float, epsilon: float, finer: float) -> Grid:
+        """Knots that are fine enough at ``epsilon``, as few as do it.
 
-        The chords' error in ε is about T·(1+rate)/2·E[o(h−o)], o the distance to the knot below: h²/6 for a smooth law,
-        and much less where rare participation keeps most of the mass at one knot.
+        The chords' error in ε is about T·(1+tilt)/2·E[o(w−o)], with o the distance to the knot below and w to that
+        above, under the tilted law. In cells of width w ≪ 1 around density f it is the sum of fw³/6, least for a given
+        number of cells if it is the same in each; so halve the cells that have more than their part.
         """
         powers = tilt * self.losses + self.log_masses
         tilted = np.exp(powers - powers.max())
         tilted /= tilted.sum()
-        mean = float(np.dot(tilted, self.losses))
-        spread = math.sqrt(self.steps * float(np.dot(tilted, (self.losses - mean) ** 2)))
-        allowed = _TOLERANCE * finer * max(epsilon, min(0.05 * spread, 0.05 / rate), 1e-12)
-        rate = self.steps * (1 + rate) / 2
-        h = math.sqrt(4 * allowed / rate)
-        for _ in range(12):
-            offset = np.mod(self.losses - self.origin, 2 * h)
-            if rate * float(np.dot(tilted, offset * (2 * h - offset))) > allowed:
+        x = self.losses - self.origin
+        mean = float(np.dot(tilted, x))
+        spread = math.sqrt(self.steps * float(np.dot(tilted, (x - mean) ** 2)))
+        allowed = _TOLERANCE * finer * max(epsilon, min(0.05 * spread, 0.05 / tilt), 1e-12)
+        allowed /= self.steps * (1 + tilt) / 2
+        spread_out = x != 0  # a mass on a knot does not move
+        density = _Density(x[spread_out], tilted[spread_out])
+        share = (6 * allowed / density.cube_root) ** 1.5 / 6 * _UNEVEN
+        tiny = 1e-3 * allowed * (1 + tilt) / 2
+        finest = 20 * spread / _MOST_KNOTS
+        width = max((float(x[-1]) - float(x[0])) / 16, 2 * finest)
+        start = np.arange(math.floor(min(x[0], 0.0) / width), math.ceil(max(x[-1], 0.0) / width) + 1)
+        end, start, kept = start[-1], start[:-1], []
+        while True:
+            low = width * start
+            mass, first, second = density.moments(low + width) - density.moments(low)
+            error = width * (first - low * mass) - (second - low * (2 * first - low * mass))
+            lean = np.abs(first - low * mass - width / 2 * mass)
+            steep = (lean > _STEEP * width * mass) & (mass * width > tiny) & (start != 0) & (start != -1)
+            split = ((error > share) | steep) & (width >= 2 * finest) & (len(start) < _MOST_CELLS)
+            kept.append(start[~split])
+            if not np.any(split):
                 break
-            h *= 2
-        return max(h, self.range / _MOST_CELLS, 20 * spread / _MOST_KNOTS)
+            start, width = np.concatenate([2 * start[split], 2 * start[split] + 1]), width / 2
+        levels = len(kept) - 1
+        index = np.concatenate([[end << levels], *(part << (levels - level) for level, part in enumerate(kept))])
+        return Grid(self.origin, width, np.sort(index))
 
 
 def epsilon_bounds(
@@ -130,9 +171,10 @@ def epsilon_bounds(
 def delta_bounds(law: Law, steps: int, epsilon: float, *, aim: float = AIM) -> tuple[float, float]:
     """(low, up) around δ(ε) of T copies of ``law``; refined until they are close."""
 
-    whole = _cut(law, _Sample(law, steps, _FARTHEST).range / _PILOT_CELLS, _FARTHEST)
-    if steps * whole.knots[-1] <= epsilon:  # no loss within reach is that large
-        return 0.0, steps * whole.outside
+    largest = max(extent(pair, _FARTHEST)[1] for _, pair in law.parts)
+    if steps * largest * (1 + 1e-9) <= epsilon:  # no loss within reach is that large
+        unknown = max(0.0, 1 - sum(weight for weight, _ in law.parts))
+        return 0.0, steps * (2 * float(ndtr(-_FARTHEST)) + unknown)
 
     def once(finer: float) -> tuple[float, float]:
         reach, up, low = 12.0, 1.0, 0.0
@@ -164,26 +206,17 @@ def _upper(
 
     ``epsilon`` is Chernoff's bound, far above the answer where rare large losses matter: the tilt must follow.
     """
-    rate = None
     for attempt in range(6):
         tilt = saddle if saddle and attempt == 0 else sample.saddle_at(epsilon)
-        h = sample.step(tilt, rate or tilt, epsilon, finer)
-        pilot = max(h, sample.range / _PILOT_CELLS)
-        cut = _cut(law, pilot, reach)
+        cut = _cut(law, sample.grid(tilt, epsilon, finer), reach)
         high = compose(above(cut), sample.steps, tilt)
         found = solve(high)
         if found <= 0 and high.start <= 0:
             return cut, high, 0.0
-        if attempt < 5 and not 0.6 * epsilon <= found <= 1.7 * epsilon:
+        if 0.6 * epsilon <= found <= 1.7 * epsilon:
+            break
+        if attempt < 5:
             epsilon = max(found, epsilon / 4) if found < epsilon else min(found, epsilon * 4)
-            rate = high.slope(epsilon)
-            continue
-        if pilot > h:
-            h = sample.step(tilt, max(high.slope(found), 1e-3), max(found, 0.0), finer)
-            cut = _cut(law, h, reach)
-            high = compose(above(cut), sample.steps, tilt)
-            found = solve(high)
-        break
     return cut, high, max(0.0, found)
 
 
@@ -217,7 +250,7 @@ def _lows(law: Law, cut: Cells, high: Curve, steps: int, reach: float) -> Iterat
     yield compose(below(cut, tilt), steps, tilt)
     yield _moved(cut, high, steps)
     if len(law.parts) == 1:
-        coarse = merged_plateau(law.parts[0][1], cut.h, reach, 6 * cut.h)
+        coarse = merged_plateau(law.parts[0][1], Grid(cut.origin, cut.h, cut.index), reach, 6 * cut.h)
         if coarse is not None:
             yield compose(below(coarse, tilt), steps, tilt)
             yield _moved(coarse, compose(above(coarse), steps, tilt), steps)
@@ -244,4 +277,4 @@ def _best(values: Iterable[float], enough: float) -> float:
 
 def _slack(cut: Cells, steps: int) -> float:
     """Rounding of T single losses: their own, and how well the knots were met."""
-    return steps * (1e-15 * float(np.abs(cut.knots[[0, -1]]).max()) + CUT * cut.h)
+    return steps * (ROUNDING * float(np.abs(cut.knots[[0, -1]]).max()) + CUT * cut.h)

@@ -25,26 +25,28 @@ from scipy.fft import irfft, next_fast_len, rfft
 from scipy.signal import lfilter
 
 from elementdp.privacy.curves import Floats
-from elementdp.privacy.pairs import Cells
+from elementdp.privacy.pairs import Cells, Whole
 
+Complexes = NDArray[np.complex128]
 _EPS = float(np.finfo(float).eps)
+_QUIET = 50.0  # minus log of a Fourier term that may be left out
 _FOLDED = 1e-14  # tilted mass allowed outside the window of the transform
 
 
 @dataclass(frozen=True)
 class Lattice:
-    """Mass ``mass[i]`` (under the first law) at loss origin + h·(start + i); ``lost`` is mass at infinite loss."""
+    """Mass ``mass[i]`` (under the first law) at loss origin + h·index[i]; ``lost`` is mass at infinite loss."""
 
     origin: float
     h: float
-    start: int
+    index: Whole
     mass: Floats
     lost: float
 
     @property
     def losses(self) -> Floats:
         """The loss at each knot."""
-        return np.asarray(self.origin + self.h * (self.start + np.arange(len(self.mass))), dtype=float)
+        return np.asarray(self.origin + self.h * self.index, dtype=float)
 
     def cumulant(self, tilt: float) -> float:
         """log Σ mass·e^{tilt·loss}."""
@@ -58,8 +60,8 @@ def above(cells: Cells) -> Lattice:
     mass = np.append(cells.down, 0.0)
     mass[1:] += cells.rise
     if cells.atom:
-        mass[-cells.start] += cells.atom
-    return Lattice(cells.origin, cells.h, cells.start, mass, cells.outside)
+        mass[cells.zero] += cells.atom
+    return Lattice(cells.origin, cells.h, cells.index, mass, cells.outside)
 
 
 def below(cells: Cells, tilt: float) -> Lattice:
@@ -69,43 +71,40 @@ def below(cells: Cells, tilt: float) -> Lattice:
     symmetric the cells within j of knot 0 have equal mass under both laws and may be merged there; the best j is taken.
     """
     plain, smooth = _lowered(cells, np.zeros(len(cells.down), dtype=bool))
-    if smooth:
+    if smooth or not cells.balanced:
         return plain
     candidates = [plain]
-    zero = -cells.start
-    for width in (1, 2, 4, 8, 16, 32, 64):
-        if cells.balanced and width < min(zero, len(cells.down) - zero):
-            block = np.zeros(len(cells.down), dtype=bool)
-            block[zero - width : zero + width] = True
-            candidates.append(_lowered(cells, block)[0])
+    both = np.intersect1d(cells.index[cells.index > 0], -cells.index[cells.index < 0])
+    for width in both[[place for place in (0, 1, 3, 7, 15, 31, 63) if place < len(both)]]:
+        block = (cells.index[:-1] >= -width) & (cells.index[1:] <= width)
+        candidates.append(_lowered(cells, block)[0])
     return max(candidates, key=lambda lattice: lattice.cumulant(tilt))
 
 
-def _lowered(cells: Cells, block: np.ndarray) -> tuple[Lattice, bool]:
+def _lowered(cells: Cells, block: NDArray[np.bool_]) -> tuple[Lattice, bool]:
     """Lower bound with the cells of ``block`` merged into knot 0, and whether the law is smooth."""
     merged = float(np.sum((cells.down + cells.rise)[block]))
     down, rise = np.where(block, 0.0, cells.down), np.where(block, 0.0, cells.rise)
-    growth = math.expm1(cells.h)
+    shrink = np.exp(-cells.widths)
+    fall, growth = -np.expm1(-cells.widths), np.expm1(cells.widths)
     floored = block.copy()
     floored[[0, -1]] = True
     while True:
-        lower = down + np.where(floored, rise, 0.0)
+        lower = np.where(floored, down + rise, down)
         upper = np.where(floored, 0.0, rise)
-        total = lower + upper * math.exp(-cells.h)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            gap = np.where(total > 0, lower * upper * -math.expm1(-cells.h) / total, 0.0)
+        total = lower + upper * shrink
+        gap = np.divide(lower * upper * fall, total, out=np.zeros_like(total), where=total > 0)
         mass = np.append(lower, 0.0)
         mass[1:] += upper
-        if cells.atom or merged:
-            mass[-cells.start] += cells.atom + merged
-        padded = np.concatenate([[0.0, 0.0], gap, [0.0, 0.0]])
-        drop = np.maximum(padded[1:], padded[:-1])  # at knots start−1 … end+1
-        bend = (drop[2:] - (2 + growth) * drop[1:-1] + (1 + growth) * drop[:-2]) / growth
-        result = mass - bend
-        wrong = np.flatnonzero(result < 0)
+        mass[cells.zero] += cells.atom + merged
+        drop = np.maximum(np.append(gap, 0.0), np.append(0.0, gap))
+        rises = np.diff(drop)
+        mass[:-1] -= rises / growth
+        mass[1:] += rises / fall
+        wrong = np.flatnonzero(mass < 0)
         if not len(wrong):
             rough = float(np.sum((cells.down + cells.rise)[floored]))
-            return Lattice(cells.origin, cells.h, cells.start, result, 0.0), rough < 1e-5
+            return Lattice(cells.origin, cells.h, cells.index, mass, 0.0), rough < 1e-5
         for shift in (-2, -1, 0, 1):  # the cells whose gaps bend the curve at a knot; without gaps nothing is negative
             floored[np.clip(wrong + shift, 0, len(down) - 1)] = True
 
@@ -118,23 +117,22 @@ class Waves:
     periods to the right add e^{−τ·period} to δ at most, since Σ_j w_j e^{−τ ε_j} is the law's own mass.
     """
 
-    terms: NDArray[np.complex128]
+    terms: Complexes
     angles: Floats
 
     @classmethod
-    def of(
-        cls, power: NDArray[np.complex128], kept: NDArray[np.int64], size: int, first: int, tilt: float, h: float
-    ) -> "Waves":
-        """From the kept values of a real transform of length ``size``, the knots counted from ``first``."""
+    def of(cls, power: Complexes, size: int, first: int, tilt: float, h: float) -> "Waves":
+        """From the first values of a real transform of length ``size``, the knots counted from ``first``."""
+        kept = np.arange(len(power))
         angles = np.asarray(2 * math.pi / size * kept, dtype=float)
         step = np.exp(-tilt * h + 1j * angles)
         series = step * -math.expm1(-h) / (np.expm1(-tilt * h + 1j * angles) * np.expm1(-(1 + tilt) * h + 1j * angles))
-        twice = np.where((kept == 0) | (2 * kept == size), 1.0, 2.0) / size
+        twice = np.where(kept == 0, 1.0, 2.0) / size
         shift = np.exp(2j * math.pi / size * ((kept * (first % size)) % size))
         return cls(twice * power * series * shift, angles)
 
-    def __getitem__(self, knot: int) -> float:
-        return float(np.dot(self.terms, np.exp(1j * self.angles * knot)).real)
+    def __getitem__(self, knot: Whole) -> Floats:
+        return np.asarray((np.exp(1j * np.multiply.outer(knot, self.angles)) @ self.terms).real, dtype=float)
 
 
 @dataclass(frozen=True)
@@ -151,38 +149,40 @@ class Curve:
     lost: float  # of δ: mass left out, which the upper bound adds
     folded: float  # of δ: what the periodic sum has too much, which the lower bound subtracts
 
-    def log_delta(self, knot: int, sign: int) -> float:
-        """log of the upper (``sign`` = 1) or lower (−1) bound of δ at a knot."""
-        value = float(self.scaled[knot]) + sign * self.error
-        log = self.log_scale - self.tilt * (self.start + self.h * knot) + math.log(value) if value > 0 else -math.inf
-        if sign > 0:
-            return float(np.logaddexp(log, math.log(self.lost))) if self.lost > 0 else log
-        return log + math.log1p(-self.folded * math.exp(-log)) if math.exp(min(log, 0.0)) > self.folded else -math.inf
+    def log_delta(self, knot: Whole, sign: int) -> Floats:
+        """log of the upper (``sign`` = 1) or lower (−1) bound of δ at knots."""
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            value = np.log(np.maximum(self.scaled[knot] + sign * self.error, 0.0))
+            log = self.log_scale - self.tilt * (self.start + self.h * knot) + value
+            if sign > 0:
+                return np.asarray(np.logaddexp(log, math.log(self.lost)) if self.lost > 0 else log, dtype=float)
+            return log + np.log(np.maximum(1 - self.folded * np.exp(-log), 0.0)) if self.folded > 0 else log
 
     def epsilon(self, target: float, sign: int) -> float:
-        """The ε where the bound, a chord in e^ε between knots, falls to e^target; −inf or inf if outside the window."""
+        """The ε where the bound, a chord in e^ε between knots, falls to e^target; −inf or inf if outside the window.
+
+        An upper bound may take any crossing, a lower one the last: far left it may drown in the error.
+        """
         left, right = 0, self.size - 1
-        if self.log_delta(right, sign) > target:
-            return math.inf
-        if self.log_delta(left, sign) <= target:
-            # Far left a lower bound may drown in the error: look for a knot where it does not.
-            over = [
-                knot for knot in range(0, self.size, max(1, self.size // 256)) if self.log_delta(knot, sign) > target
-            ]
-            if not over:
+        while True:
+            knots = np.unique(np.linspace(left, right, 65).astype(np.int64))
+            logs = self.log_delta(knots, sign)
+            if logs[-1] > target:
+                return math.inf
+            over = np.flatnonzero(logs > target)
+            if not len(over):
                 return -math.inf
-            left = over[-1]
-        while right - left > 1:
-            middle = (left + right) // 2
-            left, right = (middle, right) if self.log_delta(middle, sign) > target else (left, middle)
-        high, low = (math.exp(self.log_delta(knot, sign) - target) for knot in (left, right))
+            left, right = int(knots[over[-1]]), int(knots[over[-1] + 1])
+            if right == left + 1:
+                break
+        high, low = (math.exp(log - target) for log in logs[over[-1] : over[-1] + 2])
         return self.start + self.h * left + math.log1p((high - 1) / (high - low) * math.expm1(self.h))
 
     def slope(self, epsilon: float) -> float:
         """How fast log δ falls at ``epsilon``: the tilt whose saddle point is there."""
         knot = min(max(0, math.floor((epsilon - self.start) / self.h)), self.size - 2)
-        ends = [self.log_delta(place, 1) for place in (knot, knot + 1)]
-        return (ends[0] - ends[1]) / self.h
+        ends = self.log_delta(np.array([knot, knot + 1]), 1)
+        return float(ends[0] - ends[1]) / self.h
 
     def delta(self, epsilon: float, sign: int) -> float:
         """The bound at ``epsilon``."""
@@ -190,7 +190,7 @@ class Curve:
         if not 0 <= knot < self.size - 1:
             return 1.0 if sign > 0 else 0.0
         share = math.expm1(epsilon - self.start - self.h * knot) / math.expm1(self.h)
-        low, high = (math.exp(self.log_delta(place, sign)) for place in (knot, knot + 1))
+        low, high = (math.exp(log) for log in self.log_delta(np.array([knot, knot + 1]), sign))
         return (1 - share) * low + share * high
 
 
@@ -202,24 +202,70 @@ def compose(lattice: Lattice, steps: int, tilt: float) -> Curve:
     low, high = _window(losses, tilted, steps, h)
     size = next_fast_len(max(64, int((high - low) / h) + 3), real=True)
     # Centre on the mean, so that the phases whose T-th power is taken stay small where the transform is large.
-    centre = round(float(np.dot(tilted, np.arange(len(tilted)))))
-    spectrum = rfft(np.bincount((np.arange(len(tilted)) - centre) % size, tilted, size))
-    log_square = np.log(np.maximum(spectrum.real**2 + spectrum.imag**2, 1e-300))
-    kept = np.flatnonzero(log_square * steps > 4 * math.log(_EPS))  # the rest is below rounding
-    power = np.zeros_like(spectrum)
-    power[kept] = np.exp(0.5 * steps * log_square[kept] + 1j * steps * np.angle(spectrum[kept]))
-    first = math.floor((low - steps * lattice.origin) / h) - steps * (lattice.start + centre)
-    start = steps * lattice.origin + h * (steps * (lattice.start + centre) + first)
+    centre = round(float(np.dot(tilted, lattice.index)))
+    place = lattice.index - centre
+    first = math.floor((low - steps * lattice.origin) / h) - steps * centre
+    start = steps * lattice.origin + h * (steps * centre + first)
     folded = math.exp(-tilt * h * size)
-    if len(kept) * 16 < size and folded < 1e-16:
-        scaled: Floats | Waves = Waves.of(power[kept], kept, size, first, tilt, h)
+    few = math.ceil(_silent(lattice.index, tilted, steps) * size / (2 * math.pi)) + 1
+    if few * 16 < size and few * len(place) < 4 * size and folded < 1e-16:
+        spectrum = _transform(place, tilted, size, few)
+        power = _power(spectrum, steps)
+        scaled: Floats | Waves = Waves.of(power, size, first, tilt, h)
+        depth = 8 * math.log2(size) + 8 * np.arange(few)
     else:
+        power = _power(rfft(np.bincount(place % size, tilted, size)), steps)
         scaled, folded = _summed(np.roll(irfft(power, size), -(first % size)), tilt, h), 0.0
-    strength = float(np.sum(np.abs(power[kept]))) * 2 / size
-    rounding = 8 * _EPS * math.log2(size) * (1 + steps) * strength + _EPS**2 * size
+        depth = np.full(len(power), 8 * math.log2(size))
+    strength = float(np.dot(np.abs(power), depth)) * 2 / size
+    rounding = _EPS * (1 + steps) * strength + math.exp(-_QUIET)
     error = rounding / (h * tilt * (1 + tilt)) * (1 + h * (1 + tilt)) + _FOLDED
     lost = -math.expm1(steps * math.log1p(-min(lattice.lost, 0.5)))
     return Curve(start, h, size, scaled, error, tilt, steps * log_scale, lost, 1.001 * folded)
+
+
+def _power(spectrum: Complexes, steps: int) -> Complexes:
+    """The T-th power of a transform, zero where it is below e^{-_QUIET}."""
+    log_square = np.log(np.maximum(spectrum.real**2 + spectrum.imag**2, 1e-300))
+    kept = np.flatnonzero(log_square * steps > -2 * _QUIET)
+    power = np.zeros_like(spectrum)
+    power[kept] = np.exp(0.5 * steps * log_square[kept] + 1j * steps * np.angle(spectrum[kept]))
+    return power
+
+
+def _transform(place: Whole, mass: Floats, size: int, few: int) -> Complexes:
+    """The first ``few`` values of the transform of length ``size`` of masses at ``place``: Σ mass·e^{−2πi·k·place/size}.
+
+    The powers e^{−2πi·k·place/size} are built by doubling, so the k-th is off by less than 8k roundings.
+    """
+    waves = np.ones((1, len(place)), dtype=complex)
+    base = np.exp(-2j * math.pi / size * ((place + size // 2) % size - size // 2))
+    while len(waves) < few:
+        waves = np.concatenate([waves, waves * base])
+        base = base * base
+    return np.asarray(waves[:few] @ mass, dtype=complex)
+
+
+def _silent(index: Whole, mass: Floats, steps: int) -> float:
+    """An angle from which on, up to π, the transform's T-th power is at most e^{-_QUIET}.
+
+    Let a_j be the lesser of the masses at j and j+d, and Q_d their sum. The law is a mixture that with probability Q_d
+    tosses a fair coin between some j and j+d (a_{j−d}/2 + a_j/2 is at most the mass at j), so its transform is at
+    angle x at most 1 − Q_d·(1−|cos(xd/2)|). Each d settles the angles where that is small enough; d = 1, 2, 4, … are
+    tried while the angles they settle join. π·2 if none does.
+    """
+    enough = -math.expm1(-_QUIET / steps)
+    quiet = 2 * math.pi
+    for d in 1 << np.arange(40):
+        where = np.minimum(np.searchsorted(index, index + d), len(index) - 1)
+        overlap = float(np.sum(np.minimum(mass, mass[where])[index[where] == index + d]))
+        if overlap <= enough:
+            break
+        angle = math.acos(1 - enough / overlap)
+        if (math.pi - angle) * 2 / d < min(quiet, math.pi):
+            break
+        quiet = min(quiet, 2 * angle / d)
+    return quiet
 
 
 def _summed(density: Floats, tilt: float, h: float) -> Floats:
@@ -238,35 +284,36 @@ def _window(losses: Floats, tilted: Floats, steps: int, h: float) -> tuple[float
     centred, log_mass = losses[some] - mean, np.log(tilted[some])
     deviation = max(math.sqrt(steps * float(np.dot(tilted[some], centred**2))), h)
     budget = -math.log(_FOLDED / 2)
+    angles = np.geomspace(0.3, 20, 8) / deviation
     bounds = []
     for sign in (1.0, -1.0):
-        best = steps * float(np.max(sign * centred))
-        for angle in np.geomspace(0.3, 20, 8) / deviation:
-            powers = angle * sign * centred + log_mass
-            top = float(np.max(powers))
-            cumulant = top + math.log(float(np.sum(np.exp(powers - top))))
-            best = min(best, (steps * cumulant + budget) / angle)
-        bounds.append(best)
+        powers = np.multiply.outer(angles, sign * centred) + log_mass
+        top = powers.max(axis=1)
+        cumulants = top + np.log(np.exp(powers - top[:, None]).sum(axis=1))
+        bounds.append(min(steps * float(np.max(sign * centred)), float(np.min((steps * cumulants + budget) / angles))))
     return steps * mean - bounds[1], steps * mean + bounds[0]
 
 
 def blur(cells: Cells, steps: int, tilt: float, budget: float) -> float:
     """How far T roundings to the knots may have raised the total loss, except with tilted probability e^{-budget}.
 
-    Rounding moves one loss L to L̂ = L + D with |D| ≤ h, E[D²|L] ≤ h·E[D₊|L]. By Bernstein's inequality under the tilted
-    law, E[e^{τL̂+θD}] ≤ M + θ·E[e^{τL̂}D] + θ²/2·φ(θh)·E[e^{τL̂}D²] with φ(x) = 2(e^x−1−x)/x²; Chernoff's does the rest.
-    So δ(ε) ≥ δ̂(ε + x) − sup_s e^{−τs}(1−e^{−s})·M^T·e^{−τ(ε+x)−budget}: a lower bound for laws of any roughness.
+    Rounding moves one loss L in a cell of width w to L̂ = L + D with |D| ≤ w, E[D²|L] ≤ w·E[D₊|L]. By Bernstein's
+    inequality under the tilted law, E[e^{τL̂+θD}] ≤ M + θ·E[e^{τL̂}D] + θ²/2·E[e^{τL̂}φ(θw)D²] with φ(x) =
+    2(e^x−1−x)/x²; Chernoff's does the rest. So δ(ε) ≥ δ̂(ε + x) − sup_s e^{−τs}(1−e^{−s})·M^T·e^{−τ(ε+x)−budget}: a
+    lower bound for laws of any roughness.
     """
-    h, powers = cells.h, tilt * cells.knots
+    powers = tilt * cells.knots
     top = float(powers.max())
     weight = np.exp(powers - top)
     total = float(np.dot(cells.down, weight[:-1]) + np.dot(cells.rise, weight[1:])) + cells.atom * math.exp(-top)
-    drift = max(0.0, float(np.dot(cells.lift, weight[1:]) - np.dot(cells.sink, weight[:-1]))) / total
-    square = h * float(np.dot(cells.lift, weight[1:])) / total
+    lift = cells.lift * weight[1:] / total
+    drift = max(0.0, float(np.sum(lift) - np.dot(cells.sink, weight[:-1]) / total))
+    squares = cells.widths * lift
     best = math.inf
-    for angle in np.geomspace(0.3, 20, 24) / math.sqrt(steps * square + 1e-300):
-        x = angle * h
-        if x < 50:
-            swell = 2 * (math.expm1(x) - x) / (x * x) if x > 1e-4 else 1 + x / 3
-            best = min(best, (steps * math.log1p(angle * drift + angle**2 / 2 * swell * square) + budget) / angle)
+    for angle in np.geomspace(0.3, 20, 24) / math.sqrt(steps * float(np.sum(squares)) + 1e-300):
+        x = np.minimum(angle * cells.widths, 600.0)
+        swell = np.where(x > 1e-4, 2 * (np.expm1(x) - x) / np.maximum(x * x, 1e-300), 1 + x / 3)
+        raised = angle * drift + angle**2 / 2 * float(np.dot(swell, squares))
+        if x.max() < 600 and math.isfinite(raised):
+            best = min(best, (steps * math.log1p(raised) + budget) / angle)
     return best

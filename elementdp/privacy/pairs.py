@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr
 from scipy.stats import binom
 
@@ -11,7 +12,10 @@ from elementdp.privacy.curves import Floats
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(5)
 _OVERFLOW = 600.0
+_PROBES = 1025  # outcomes at which a loss is looked at before its knots are sought
 CUT = 1e-9  # how well a knot is met, in cells
+ROUNDING = 1e-15  # how well, relative to its loss
+Whole = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -109,15 +113,15 @@ def binomial(q: float, size: int, sigma: float, *, replaced: bool) -> Pair:
 
 @dataclass(frozen=True)
 class Cells:
-    """The privacy loss of a pair on the lattice origin + hℤ: cell i lies between knots ``start + i`` and the next.
+    """A privacy loss cut into cells, between knots at losses origin + h·index; the index may leave gaps.
 
-    ``down`` and ``rise`` hold the mass under the first law of each cell, split between its two knots so that the mass
+    ``down`` and ``rise`` are the mass under the first law of each cell, split between its two knots so that the mass
     under the *second* law is kept as well. ``atom`` is mass exactly at knot 0; ``outside`` bounds the mass left out.
     """
 
     origin: float
     h: float
-    start: int
+    index: Whole
     down: Floats
     rise: Floats
     lift: Floats  # Σ mass·(distance up)·(share that goes up): how far rounding to the knots moves the loss
@@ -130,38 +134,66 @@ class Cells:
     @property
     def knots(self) -> Floats:
         """The losses between which the cells lie."""
-        return np.asarray(self.origin + self.h * (self.start + np.arange(len(self.down) + 1)), dtype=float)
+        return np.asarray(self.origin + self.h * self.index, dtype=float)
+
+    @property
+    def widths(self) -> Floats:
+        """The widths of the cells."""
+        return np.asarray(self.h * np.diff(self.index), dtype=float)
+
+    @property
+    def zero(self) -> int:
+        """Where in the index knot 0 is."""
+        return int(np.searchsorted(self.index, 0))
 
 
-def cells(
-    pair: Pair, h: float, reach: float, *, origin: float = 0.0, above: float = -math.inf, right_of: float = -math.inf
-) -> Cells:
-    """The loss in cells of width ``h``, within ``reach`` of a mean of the first law.
+@dataclass(frozen=True)
+class Grid:
+    """Knots at losses origin + h·index, dense where the mass is; ``index`` is increasing and has 0 in it."""
+
+    origin: float
+    h: float
+    index: Whole
+
+    def moved(self, origin: float) -> "Grid":
+        """The same knots counted from another origin."""
+        return replace(self, origin=origin)
+
+    def covering(self, low: float, high: float) -> Whole:
+        """The index, continued evenly at either end as far as the losses ``low`` and ``high`` need it."""
+        stride = int(np.diff(self.index).max())
+        left = max(0, math.ceil((self.index[0] - (low - self.origin) / self.h) / stride) + 1)
+        right = max(0, math.ceil(((high - self.origin) / self.h - self.index[-1]) / stride) + 1)
+        before = self.index[0] + stride * np.arange(-left, 0)
+        return np.concatenate([before, self.index, self.index[-1] + stride * np.arange(1, right + 1)])
+
+
+def cells(pair: Pair, grid: Grid, reach: float, *, above: float = -math.inf, right_of: float = -math.inf) -> Cells:
+    """The loss in cells between the knots of ``grid``, within ``reach`` of a mean of the first law.
 
     Only losses above ``above`` and outcomes right of ``right_of`` are cut.
     """
-    index: list[Floats] = []
+    pieces = _pieces(pair, reach, right_of)
+    ends = pair.loss(np.array(pieces).ravel())
+    index = grid.covering(float(ends.min()), float(ends.max()))
+    knots = grid.origin + grid.h * index
+    place: list[Whole] = []
     edges_low: list[Floats] = []
     edges_high: list[Floats] = []
-    for low, high in windows(pair, reach):
-        if high <= right_of:
-            continue
-        for left, right in _monotone(pair, max(low, right_of), high):
-            cut = _cuts(pair, left, right, h, origin)
-            middle = pair.loss((cut[1:] + cut[:-1]) / 2)
-            inside = (cut[1:] > cut[:-1]) & (middle > above)
-            index.append(np.floor((middle - origin) / h)[inside])
-            edges_low.append(cut[:-1][inside])
-            edges_high.append(cut[1:][inside])
-    cell = np.concatenate(index).astype(np.int64)
-    pieces = _split(pair, cell, np.concatenate(edges_low), np.concatenate(edges_high), h, origin)
-    start = int(cell.min())
-    size = int(cell.max()) - start + 1
-    down, rise, lift, sink = (np.bincount(cell - start, piece, size).astype(float) for piece in pieces)
+    for left, right in pieces:
+        cut = _cuts(pair, left, right, knots, CUT * grid.h)
+        middle = pair.loss((cut[1:] + cut[:-1]) / 2)
+        inside = (cut[1:] > cut[:-1]) & (middle > above)
+        place.append(np.clip(np.searchsorted(knots, middle[inside], side="right") - 1, 0, len(knots) - 2))
+        edges_low.append(cut[:-1][inside])
+        edges_high.append(cut[1:][inside])
+    cell = np.concatenate(place)
+    shares = _split(pair, knots[cell], np.diff(knots)[cell], np.concatenate(edges_low), np.concatenate(edges_high))
+    down, rise, lift, sink = (np.bincount(cell, share, len(index) - 1).astype(float) for share in shares)
     mirrored = np.array_equal(pair.first.weights, pair.second.weights) and np.array_equal(
         pair.first.means, -pair.second.means
     )
-    return Cells(origin, h, start, down, rise, lift, sink, 2 * float(ndtr(-reach)), balanced=mirrored)
+    return Cells(grid.origin, grid.h, index, down, rise, lift, sink, 2 * float(ndtr(-reach)), balanced=mirrored)
 
 
 def symmetrised(half: Cells) -> Cells:
@@ -169,21 +201,20 @@ def symmetrised(half: Cells) -> Cells:
 
     Below 0 it has the exchanged pair's loss, a mass e^{-x}·m at −x for each mass m at x, and what is left is at 0.
     """
-    knots = half.knots
-    mirror_rise = (half.down * np.exp(-knots[:-1]))[::-1]
-    mirror_down = (half.rise * np.exp(-knots[1:]))[::-1]
-    hole = np.zeros(2 * half.start)
-    down = np.concatenate([mirror_down, hole, half.down])
-    rise = np.concatenate([mirror_rise, hole, half.rise])
+    zero = half.zero
+    knots, half_down, half_rise = half.knots[zero:], half.down[zero:], half.rise[zero:]
+    mirror_rise = (half_down * np.exp(-knots[:-1]))[::-1]
+    mirror_down = (half_rise * np.exp(-knots[1:]))[::-1]
+    down, rise = np.concatenate([mirror_down, half_down]), np.concatenate([mirror_rise, half_rise])
     atom = max(0.0, 1.0 - float(down.sum()) - float(rise.sum()))
-    start = -(half.start + len(half.down))
+    index = np.concatenate([-half.index[:zero:-1], half.index[zero:]])
     unknown = np.full(len(down), math.nan)  # no adversary shows this pair, so no lower bound is asked of it
     return Cells(
-        half.origin, half.h, start, down, rise, unknown, unknown, half.outside, atom, symmetrised=True, balanced=True
+        half.origin, half.h, index, down, rise, unknown, unknown, half.outside, atom, symmetrised=True, balanced=True
     )
 
 
-def merged_plateau(pair: Pair, h: float, reach: float, width: float) -> Cells | None:
+def merged_plateau(pair: Pair, grid: Grid, reach: float, width: float) -> Cells | None:
     """The loss after all outcomes left of where it leaves its plateau by ``width`` are merged into one outcome.
 
     Merging outcomes can only lower δ. The merged one has its exact loss, and the lattice a knot there. ``None`` if
@@ -197,33 +228,43 @@ def merged_plateau(pair: Pair, h: float, reach: float, width: float) -> Cells | 
     first, second = (float(mix.mass(edge[1], edge[0])[0]) for mix in (pair.first, pair.second))
     if end <= -reach or not second > 0:
         return None
-    cut = cells(pair, h, reach, origin=math.log(first / second), right_of=end)
-    size = len(cut.down)
-    if not cut.start <= 0 <= cut.start + size:  # knot 0 must be on the lattice to carry the merged outcome
-        low, high = min(0, cut.start), max(0, cut.start + size)
-        pad = (cut.start - low, high - cut.start - size)
-        down, rise, lift, sink = (np.pad(old, pad) for old in (cut.down, cut.rise, cut.lift, cut.sink))
-        cut = replace(cut, start=low, down=down, rise=rise, lift=lift, sink=sink)
+    cut = cells(pair, grid.moved(math.log(first / second)), reach, right_of=end)
     return replace(cut, atom=first, balanced=False)
 
 
 def mixed(parts: list[tuple[float, Cells]]) -> Cells:
     """The loss when one of several pairs is drawn with the given weights and shown; all on the same lattice."""
-    start = min(part.start for _, part in parts)
-    size = max(part.start + len(part.down) for _, part in parts) - start
-    sums = np.zeros((4, size))
-    for weight, part in parts:
-        place = slice(part.start - start, part.start - start + len(part.down))
-        sums[:, place] += weight * np.array([part.down, part.rise, part.lift, part.sink])
     first = parts[0][1]
+    index = np.unique(np.concatenate([part.index for _, part in parts]))
+    sums = np.zeros((4, len(index) - 1))
+    for weight, part in parts:
+        start = int(np.searchsorted(index, part.index[0]))
+        shares = np.array([part.down, part.rise, part.lift, part.sink])
+        sums[:, start : start + len(part.down)] += weight * shares
     outside = sum(weight * part.outside for weight, part in parts) + max(0.0, 1 - sum(weight for weight, _ in parts))
     balanced = all(part.balanced for _, part in parts)
-    return Cells(first.origin, first.h, start, sums[0], sums[1], sums[2], sums[3], outside, balanced=balanced)
+    return Cells(first.origin, first.h, index, sums[0], sums[1], sums[2], sums[3], outside, balanced=balanced)
 
 
 def windows(pair: Pair, reach: float) -> list[tuple[float, float]]:
     """Where the first law has its mass: within ``reach`` of its means, overlapping intervals joined."""
     return _merge([(mean - reach, mean + reach) for mean in np.unique(pair.first.means)])
+
+
+def extent(pair: Pair, reach: float) -> tuple[float, float]:
+    """The least and the largest loss within ``reach`` of a mean of the first law."""
+    ends = pair.loss(np.array(_pieces(pair, reach)).ravel())
+    return float(ends.min()), float(ends.max())
+
+
+def _pieces(pair: Pair, reach: float, right_of: float = -math.inf) -> list[tuple[float, float]]:
+    """The windows, right of ``right_of``, split where the loss turns."""
+    return [
+        piece
+        for low, high in windows(pair, reach)
+        if high > right_of
+        for piece in _monotone(pair, max(low, right_of), high)
+    ]
 
 
 def _merge(intervals: list[tuple[float, float]]) -> list[tuple[float, float]]:
@@ -238,7 +279,7 @@ def _merge(intervals: list[tuple[float, float]]) -> list[tuple[float, float]]:
 
 def _monotone(pair: Pair, low: float, high: float) -> list[tuple[float, float]]:
     """Split [low, high] where the loss turns; for these pairs it turns at most once (Descartes' rule of signs)."""
-    u = np.linspace(low, high, 2049)
+    u = np.linspace(low, high, _PROBES)
     loss = pair.loss(u)
     sign, turn = 1.0, int(np.argmin(loss))
     if turn in (0, len(u) - 1):
@@ -253,24 +294,24 @@ def _monotone(pair: Pair, low: float, high: float) -> list[tuple[float, float]]:
     return [(low, (left + right) / 2), ((left + right) / 2, high)]
 
 
-def _cuts(pair: Pair, left: float, right: float, h: float, origin: float) -> Floats:
+def _cuts(pair: Pair, left: float, right: float, knots: Floats, near: float) -> Floats:
     """Outcomes between ``left`` and ``right`` at which the (monotone) loss crosses a knot, ends included, in order."""
-    coarse = np.linspace(left, right, 2049)
+    coarse = np.linspace(left, right, _PROBES)
     loss = pair.loss(coarse)
-    rising = loss[-1] >= loss[0]
-    if not rising:
+    if loss[-1] < loss[0]:
         coarse, loss = coarse[::-1], loss[::-1]
     loss = np.maximum.accumulate(loss)
-    knots = origin + h * np.arange(math.ceil((loss[0] - origin) / h), math.floor((loss[-1] - origin) / h) + 1)
+    knots = knots[np.searchsorted(knots, loss[0]) : np.searchsorted(knots, loss[-1], side="right")]
     place = np.clip(np.searchsorted(loss, knots), 1, len(loss) - 1)
     below, above = coarse[place - 1].copy(), coarse[place].copy()
     gap = loss[place] - loss[place - 1]
     share = np.where(gap > 0, (knots - loss[place - 1]) / np.where(gap > 0, gap, 1), 0.5)
     u = below + share * (above - below)
     todo = np.arange(len(u))
+    met = near + ROUNDING * np.abs(knots)
     for _ in range(60):  # Newton, kept inside its bracket by bisection
         value = pair.loss(u[todo]) - knots[todo]
-        open_ = np.abs(value) > CUT * h
+        open_ = np.abs(value) > met[todo]
         todo, value = todo[open_], value[open_]
         if not len(todo):
             break
@@ -285,14 +326,13 @@ def _cuts(pair: Pair, left: float, right: float, h: float, origin: float) -> Flo
 
 
 def _split(
-    pair: Pair, cell: np.ndarray, low: Floats, high: Floats, h: float, origin: float
+    pair: Pair, knot: Floats, width: Floats, low: Floats, high: Floats
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """Mass of each piece under the first law, split between the knots of its cell keeping the second law's mass.
 
-    Also how far the split moves the loss up and down (``lift`` and ``sink``).
+    ``knot`` and ``width`` are the lower knot and the width of the cell of each piece. Also how far the split moves the loss up and down (``lift`` and ``sink``).
     """
     down, rise, lift, sink = (np.empty_like(low) for _ in range(4))
-    knot = origin + h * cell
     sharpest = max(10.0, float(np.abs(pair.first.means).max()), float(np.abs(pair.second.means).max()))
     narrow = (high - low) * sharpest < 1
     # Narrow pieces: five-point Gauss–Legendre, error below 1e-12 here, and no difference of nearly equal numbers.
@@ -301,6 +341,7 @@ def _split(
     log_first = pair.first.log_ratio(u.ravel()).reshape(u.shape)
     loss = log_first - pair.second.log_ratio(u.ravel()).reshape(u.shape)
     mass = half[:, None] * _WEIGHTS * np.exp(-0.5 * u * u + log_first) / math.sqrt(2 * math.pi)
+    h = width[narrow][:, None]
     offset = np.clip(loss - knot[narrow][:, None], 0.0, h)
     share = np.expm1(-offset) / np.expm1(-h)
     up = mass * share
@@ -310,12 +351,13 @@ def _split(
     sink[narrow] = np.sum((mass - up) * offset, axis=1)
     # Wide pieces: from the two distribution functions; s(1−s)h is concave, so the lift is at most that of the mean.
     wide = ~narrow
+    h = width[wide]
     log_mass = pair.first.log_mass(low[wide], high[wide])
     ratio = np.exp(np.minimum(knot[wide] + pair.second.log_mass(low[wide], high[wide]) - log_mass, 0.0))
     first = np.exp(log_mass)
     lifted = np.clip(first * (1 - ratio) / -np.expm1(-h), 0.0, first)
     rise[wide], down[wide] = lifted, first - lifted
     with np.errstate(divide="ignore", invalid="ignore"):
-        lift[wide] = np.where(first > 0, lifted * (first - lifted) / first * h * math.exp(h), 0.0)
+        lift[wide] = np.where(first > 0, lifted * (first - lifted) / first * h * np.exp(h), 0.0)
     sink[wide] = np.maximum(lift[wide] - first * h * h / 8, 0.0)
     return down, rise, lift, sink
