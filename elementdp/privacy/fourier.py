@@ -10,13 +10,26 @@ from scipy.special import ndtr
 from elementdp.privacy.adversaries import Law
 from elementdp.privacy.curves import Floats
 from elementdp.privacy.lattice import Curve, above, below, blur, compose
-from elementdp.privacy.pairs import CUT, ROUNDING, Cells, Grid, cells, extent, merged_plateau, mixed, symmetrised, windows
+from elementdp.privacy.pairs import (
+    CUT,
+    ROUNDING,
+    Cells,
+    Grid,
+    cells,
+    extent,
+    merged_plateau,
+    mixed,
+    symmetrised,
+    windows,
+)
 
 _MOST_CELLS = 1 << 16
 _FARTHEST = 37.0  # standard deviations beyond which a float has no room for the tail
 _MOST_KNOTS = 1 << 21
 _TOLERANCE = 2.2e-4  # aimed-at relative error of ε from one lattice
-_UNEVEN = 2.5  # the most a cell may have over its part of the error: halving leaves it between an eighth of that and that
+_UNEVEN = (
+    2.5  # the most a cell may have over its part of the error: halving leaves it between an eighth of that and that
+)
 _BUDGET = 14.0  # minus log of the tilted probability that rounding adds up to more than allowed for
 _STEEP = 0.08  # off-centre, in widths, of the mass in a cell whose lower bound would be poor
 AIM = 9e-4  # width of the band relative to ε that is thought good enough

@@ -325,9 +325,7 @@ def _cuts(pair: Pair, left: float, right: float, knots: Floats, near: float) -> 
     return np.sort(np.concatenate([[left, right], u]))
 
 
-def _split(
-    pair: Pair, knot: Floats, width: Floats, low: Floats, high: Floats
-) -> tuple[Floats, Floats, Floats, Floats]:
+def _split(pair: Pair, knot: Floats, width: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats, Floats, Floats]:
     """Mass of each piece under the first law, split between the knots of its cell keeping the second law's mass.
 
     ``knot`` and ``width`` are the lower knot and the width of the cell of each piece. Also how far the split moves the loss up and down (``lift`` and ``sink``).
