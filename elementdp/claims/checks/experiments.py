@@ -3,12 +3,15 @@
 import math
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from elementdp.claims.ledger import Effort, check
 from elementdp.claims.verdict import Fact, Finding, Gap, Role
+from elementdp.elements import Clusters
 from elementdp.errors import ElementdpError
 from elementdp.experiments.recorded import Recorded, read
 from elementdp.experiments.settled import Settled
+from elementdp.mechanisms import project
 
 
 def _facts(rows: list[Settled], where: str) -> list[Fact]:
@@ -50,7 +53,7 @@ def exp_histogram(effort: Effort, seed: int) -> Finding:
         f"(ε = 8, right sensitivity), slope {fit.slope:.2f} ± {fit.standard_error:.2f}."
     )
     facts.append(Fact(Role.REPAIRED, text, right[-1].ratio < right[0].ratio))
-    facts.append(Fact(Role.PRINTED, *_sensitivity(users)))
+    facts.append(Fact(Role.PRINTED, *_sensitivity()))
     repair = (
         "Finer partitions give better estimators at every ε; the noise must be scaled to √2·ρ for clusters of several "
         "words, and the gain is far below max P(c)², because ρ is tuned and the coarse error is capped by that of "
@@ -59,10 +62,12 @@ def exp_histogram(effort: Effort, seed: int) -> Finding:
     return Finding(tuple(facts), repair, Gap.ASSUMPTION)
 
 
-def _sensitivity(n: int) -> tuple[str, bool]:
+def _sensitivity() -> tuple[str, bool]:
     """Two users' counts in a two-word cluster, projected, can be √2·ρ apart: the smallest example."""
     rho = 1.0
-    gap = float(np.linalg.norm(np.array([rho, 0.0]) - np.array([0.0, rho])))
+    counts = csr_array(np.array([[3.0, 0.0], [0.0, 3.0]]))
+    projected = project(counts, Clusters.from_labels(["both", "both"]), rho).toarray()
+    gap = float(np.linalg.norm(projected[0] - projected[1]))
     text = (
         f"Two words in a cluster: projected counts (ρ, 0) and (0, ρ) are {gap:.4f}·ρ apart, the noise is scaled to ρ."
     )
@@ -90,7 +95,7 @@ def exp_logistic(effort: Effort, seed: int) -> Finding:
         f"Computed now: q = {q:g}, T = {design.steps}, claimed ε = {epsilon:g}: σ = {sigma:.4g}, and the true ε lies "
         f"between {really.low:.4g} and {really.up:.4g}."
     )
-    facts.append(Fact(Role.PRINTED, text, really.up <= epsilon))
+    facts.append(Fact(Role.PRINTED, text, really.low <= epsilon))
     pairs = noise_for(Method.ELEMENT_REPAIRED, design, q, epsilon)
     band = true_epsilon(Method.ELEMENT_REPAIRED, design, q, pairs)
     text = (
