@@ -61,8 +61,8 @@ def sgd_privacy(effort: Effort, seed: int) -> Finding:
             ),
             Fact(
                 Role.REPAIRED,
-                f"For whole users pair sampling is no repair: with K∧M = 8, q = 0.9, σ = 3, one step, the corollary would "
-                f"say {claimed(counted, delta):.4g} and the truth lies between {counted_real.low:.4g} and "
+                f"For whole users pair sampling is no repair: with K∧M = 8, q = 0.9, σ = 3, one step, the corollary "
+                f"would say {claimed(counted, delta):.4g} and the truth lies between {counted_real.low:.4g} and "
                 f"{counted_real.up:.4g}, so the user-level corollary is kept for Poisson users.",
                 claimed(counted, delta) < counted_real.low and whole_real.up <= claimed(whole, delta),
             ),
@@ -73,8 +73,8 @@ def sgd_privacy(effort: Effort, seed: int) -> Finding:
                 math.isclose(real.up, _mixture_epsilon(q, sigma, steps, delta), rel_tol=1e-6),
             ),
         ),
-        repair="Element-level: sample (user, element) pairs, and the first corollary holds as printed; or sample users and "
-        "count E over j ~ Bin(T, q) of the Gaussian δ(ε; 2√j/σ), without amplification. User-level: holds for Poisson "
+        repair="Element-level: sample (user, element) pairs, and the first corollary holds as printed; or sample users "
+        "and count E over j ~ Bin(T, q) of the Gaussian δ(ε; 2√j/σ), without amplification. User-level: holds for Poisson "
         "sampling of users (reading user-level where the corollary prints element-level); for fixed-size sampling the "
         "pair needs the larger swing 2(K∧M), for sampled pairs the binomial count of shown elements.",
         gap=Gap.SUBSTANCE,
