@@ -20,6 +20,11 @@ class Law:
     parts: tuple[tuple[float, Pair], ...]
     symmetric: bool = False
 
+    @property
+    def common(self) -> float:
+        """A part that both laws have in common: their components at zero."""
+        return sum(weight * pair.common for weight, pair in self.parts)
+
     def exchanged(self) -> "Law":
         """The same with the two samples exchanged."""
         return Law(tuple((weight, pair.exchanged()) for weight, pair in self.parts), self.symmetric)

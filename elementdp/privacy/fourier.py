@@ -9,27 +9,15 @@ from scipy.special import ndtr
 
 from elementdp.privacy.adversaries import Law
 from elementdp.privacy.curves import Floats
-from elementdp.privacy.lattice import Curve, above, below, blur, compose
-from elementdp.privacy.pairs import (
-    CUT,
-    ROUNDING,
-    Cells,
-    Grid,
-    cells,
-    extent,
-    merged_plateau,
-    mixed,
-    symmetrised,
-    windows,
-)
+from elementdp.privacy.lattice import QUIET, Curve, Lattice, Plan, above, below, blur, compose
+from elementdp.privacy.pairs import CUT, ROUNDING, Cells, Grid, cells, extent, merged_plateau, mixed, symmetrised, windows
 
 _MOST_CELLS = 1 << 16
+_MOST_FREE = 1 << 11
 _FARTHEST = 37.0  # standard deviations beyond which a float has no room for the tail
 _MOST_KNOTS = 1 << 21
 _TOLERANCE = 2.2e-4  # aimed-at relative error of ε from one lattice
-_UNEVEN = (
-    2.5  # the most a cell may have over its part of the error: halving leaves it between an eighth of that and that
-)
+_UNEVEN = 2.0  # the most a cell may have over its part of the error: halving leaves it between an eighth of that and that
 _BUDGET = 14.0  # minus log of the tilted probability that rounding adds up to more than allowed for
 _STEEP = 0.08  # off-centre, in widths, of the mass in a cell whose lower bound would be poor
 AIM = 9e-4  # width of the band relative to ε that is thought good enough
@@ -115,12 +103,14 @@ class _Sample:
         """The tilt of Chernoff's bound on δ(ε)."""
         return self.saddle(lambda t, bound: bound - t * epsilon)[0]
 
-    def grid(self, tilt: float, epsilon: float, finer: float) -> Grid:
+    def grid(self, tilt: float, epsilon: float, finer: float, *, floor: float = 0.0) -> Grid:
         """Knots that are fine enough at ``epsilon``, as few as do it.
 
         The chords' error in ε is about T·(1+tilt)/2·E[o(w−o)], with o the distance to the knot below and w to that
         above, under the tilted law. In cells of width w ≪ 1 around density f it is the sum of fw³/6, least for a given
         number of cells if it is the same in each; so halve the cells that have more than their part.
+        Where much of the law lies in the smallest cells its transform is known to decay, and they may be as small as
+        they like (see ``lattice._silent``); with a ``floor`` they may not, since a full transform must reach around.
         """
         powers = tilt * self.losses + self.log_masses
         tilted = np.exp(powers - powers.max())
@@ -134,7 +124,13 @@ class _Sample:
         density = _Density(x[spread_out], tilted[spread_out])
         share = (6 * allowed / density.cube_root) ** 1.5 / 6 * _UNEVEN
         tiny = 1e-3 * allowed * (1 + tilt) / 2
-        finest = 20 * spread / _MOST_KNOTS
+        even = math.sqrt(4 * allowed)  # even knots would do at this distance; a law gathered at one knot allows more
+        for _ in range(12):
+            offset = np.mod(x, 2 * even)
+            if float(np.dot(tilted, offset * (2 * even - offset))) > allowed:
+                break
+            even *= 2
+        finest = max(even / 2, 20 * spread / _MOST_KNOTS, floor)
         width = max((float(x[-1]) - float(x[0])) / 16, 2 * finest)
         start = np.arange(math.floor(min(x[0], 0.0) / width), math.ceil(max(x[-1], 0.0) / width) + 1)
         end, start, kept = start[-1], start[:-1], []
@@ -143,8 +139,15 @@ class _Sample:
             mass, first, second = density.moments(low + width) - density.moments(low)
             error = width * (first - low * mass) - (second - low * (2 * first - low * mass))
             lean = np.abs(first - low * mass - width / 2 * mass)
-            steep = (lean > _STEEP * width * mass) & (mass * width > tiny) & (start != 0) & (start != -1)
-            split = ((error > share) | steep) & (width >= 2 * finest) & (len(start) < _MOST_CELLS)
+            matters = (first - low * mass > tiny) & (start != -1)
+            split = (error > share) | matters & (lean > _STEEP * width * mass)
+            if np.any(split):  # no wide cells between narrow ones: the step between them would cost the lower bound
+                split |= matters & (start >= start[split].min()) & (start <= start[split].max())
+            split &= len(start) < _MOST_CELLS
+            if width < 2 * finest and (
+                floor > 0 or len(start) > _MOST_FREE or float(np.sum(mass[split])) < 8 * QUIET / self.steps
+            ):
+                split[:] = False
             kept.append(start[~split])
             if not np.any(split):
                 break
@@ -161,6 +164,8 @@ def epsilon_bounds(
 
     Without ``want_low`` the lower end is 0, and ``up`` is what a first lattice gives.
     """
+    if 1 - law.common**steps <= delta:  # the laws differ that rarely
+        return 0.0, 0.0
     target = math.log(delta)
     reach = _reach(steps, target)
     sample = _Sample(law, steps, reach)
@@ -222,7 +227,12 @@ def _upper(
     for attempt in range(6):
         tilt = saddle if saddle and attempt == 0 else sample.saddle_at(epsilon)
         cut = _cut(law, sample.grid(tilt, epsilon, finer), reach)
-        high = compose(above(cut), sample.steps, tilt)
+        plan = Plan.of(above(cut), sample.steps, tilt)
+        if not plan.feasible:
+            floor = plan.size * cut.h / _MOST_KNOTS
+            cut = _cut(law, sample.grid(tilt, epsilon, finer, floor=floor), reach)
+            plan = Plan.of(above(cut), sample.steps, tilt)
+        high = compose(plan)
         found = solve(high)
         if found <= 0 and high.start <= 0:
             return cut, high, 0.0
@@ -259,14 +269,19 @@ def _lows(law: Law, cut: Cells, high: Curve, steps: int, reach: float) -> Iterat
     """Lower bounds, the cheapest first; no adversary shows the symmetrised pair, so none is asked of it."""
     if cut.symmetrised:
         return
-    tilt = high.tilt
-    yield compose(below(cut, tilt), steps, tilt)
+    yield from _composed(below(cut, high.tilt), high, steps)
     yield _moved(cut, high, steps)
     if len(law.parts) == 1:
         coarse = merged_plateau(law.parts[0][1], Grid(cut.origin, cut.h, cut.index), reach, 6 * cut.h)
         if coarse is not None:
-            yield compose(below(coarse, tilt), steps, tilt)
-            yield _moved(coarse, compose(above(coarse), steps, tilt), steps)
+            yield from _composed(below(coarse, high.tilt), high, steps)
+            yield from (_moved(coarse, curve, steps) for curve in _composed(above(coarse), high, steps))
+
+
+def _composed(lattice: Lattice, high: Curve, steps: int) -> list[Curve]:
+    """The curve of ``lattice`` tilted as ``high`` is, if it can be had."""
+    plan = Plan.of(lattice, steps, high.tilt)
+    return [compose(plan)] if plan.feasible else []
 
 
 def _moved(cut: Cells, high: Curve, steps: int) -> Curve:

@@ -29,7 +29,8 @@ from elementdp.privacy.pairs import Cells, Whole
 
 Complexes = NDArray[np.complex128]
 _EPS = float(np.finfo(float).eps)
-_QUIET = 50.0  # minus log of a Fourier term that may be left out
+_LONGEST = 1 << 23  # knots of a full transform
+QUIET = 50.0  # minus log of a Fourier term that may be left out
 _FOLDED = 1e-14  # tilted mass allowed outside the window of the transform
 
 
@@ -194,40 +195,75 @@ class Curve:
         return (1 - share) * low + share * high
 
 
-def compose(lattice: Lattice, steps: int, tilt: float) -> Curve:
-    """The curve of ``steps`` independent copies of ``lattice``, tilted by ``tilt``."""
-    losses, h = lattice.losses, lattice.h
-    log_scale = lattice.cumulant(tilt)
-    tilted = lattice.mass * np.exp(np.where(lattice.mass > 0, tilt * losses - log_scale, -np.inf))
-    low, high = _window(losses, tilted, steps, h)
-    size = next_fast_len(max(64, int((high - low) / h) + 3), real=True)
+@dataclass(frozen=True)
+class Plan:
+    """How to compose T copies of a tilted lattice: ``size`` knots from loss ``low`` hold all but a trifle of their law.
+
+    Its transform vanishes, for all that matters, except at the first ``few`` frequencies.
+    """
+
+    lattice: Lattice
+    steps: int
+    tilt: float
+    log_scale: float
+    tilted: Floats
+    low: float
+    size: int
+    few: int
+
+    @classmethod
+    def of(cls, lattice: Lattice, steps: int, tilt: float) -> "Plan":
+        """For ``steps`` copies of ``lattice`` tilted by ``tilt``."""
+        losses, log_scale = lattice.losses, lattice.cumulant(tilt)
+        tilted = lattice.mass * np.exp(np.where(lattice.mass > 0, tilt * losses - log_scale, -np.inf))
+        low, high = _window(losses, tilted, steps, lattice.h)
+        size = next_fast_len(max(64, int((high - low) / lattice.h) + 3), real=True)
+        few = math.ceil(_silent(lattice.index, tilted, steps) * size / (2 * math.pi)) + 1
+        return cls(lattice, steps, tilt, log_scale, tilted, low, size, few)
+
+    @property
+    def folded(self) -> float:
+        """How much of δ the periods to the right add when Fourier terms are summed."""
+        return math.exp(-self.tilt * self.lattice.h * self.size)
+
+    @property
+    def waves(self) -> bool:
+        """Whether to sum Fourier terms one by one rather than make a full transform."""
+        return self.few * 16 < self.size and self.few * len(self.tilted) < 4 * self.size and self.folded < 1e-16
+
+    @property
+    def feasible(self) -> bool:
+        """Whether it gets by without a very long transform."""
+        return self.waves or self.size <= _LONGEST
+
+
+def compose(plan: Plan) -> Curve:
+    """The curve of the T-fold law."""
+    lattice, steps, tilt, size, h = plan.lattice, plan.steps, plan.tilt, plan.size, plan.lattice.h
     # Centre on the mean, so that the phases whose T-th power is taken stay small where the transform is large.
-    centre = round(float(np.dot(tilted, lattice.index)))
+    centre = round(float(np.dot(plan.tilted, lattice.index)))
     place = lattice.index - centre
-    first = math.floor((low - steps * lattice.origin) / h) - steps * centre
+    first = math.floor((plan.low - steps * lattice.origin) / h) - steps * centre
     start = steps * lattice.origin + h * (steps * centre + first)
-    folded = math.exp(-tilt * h * size)
-    few = math.ceil(_silent(lattice.index, tilted, steps) * size / (2 * math.pi)) + 1
-    if few * 16 < size and few * len(place) < 4 * size and folded < 1e-16:
-        spectrum = _transform(place, tilted, size, few)
-        power = _power(spectrum, steps)
+    if plan.waves:
+        power = _power(_transform(place, plan.tilted, size, plan.few), steps)
         scaled: Floats | Waves = Waves.of(power, size, first, tilt, h)
-        depth = 8 * math.log2(size) + 8 * np.arange(few)
+        depth, folded = 8 * math.log2(size) + 8 * np.arange(plan.few), plan.folded
     else:
-        power = _power(rfft(np.bincount(place % size, tilted, size)), steps)
-        scaled, folded = _summed(np.roll(irfft(power, size), -(first % size)), tilt, h), 0.0
-        depth = np.full(len(power), 8 * math.log2(size))
+        power = _power(rfft(np.bincount(place % size, plan.tilted, size)), steps)
+        scaled = _summed(np.roll(irfft(power, size), -(first % size)), tilt, h)
+        depth, folded = np.full(len(power), 8 * math.log2(size)), 0.0
     strength = float(np.dot(np.abs(power), depth)) * 2 / size
-    rounding = _EPS * (1 + steps) * strength + math.exp(-_QUIET)
+    rounding = _EPS * (1 + steps) * strength + math.exp(-QUIET)
     error = rounding / (h * tilt * (1 + tilt)) * (1 + h * (1 + tilt)) + _FOLDED
     lost = -math.expm1(steps * math.log1p(-min(lattice.lost, 0.5)))
-    return Curve(start, h, size, scaled, error, tilt, steps * log_scale, lost, 1.001 * folded)
+    return Curve(start, h, size, scaled, error, tilt, steps * plan.log_scale, lost, 1.001 * folded)
 
 
 def _power(spectrum: Complexes, steps: int) -> Complexes:
-    """The T-th power of a transform, zero where it is below e^{-_QUIET}."""
+    """The T-th power of a transform, zero where it is below e^{-QUIET}."""
     log_square = np.log(np.maximum(spectrum.real**2 + spectrum.imag**2, 1e-300))
-    kept = np.flatnonzero(log_square * steps > -2 * _QUIET)
+    kept = np.flatnonzero(log_square * steps > -2 * QUIET)
     power = np.zeros_like(spectrum)
     power[kept] = np.exp(0.5 * steps * log_square[kept] + 1j * steps * np.angle(spectrum[kept]))
     return power
@@ -247,14 +283,14 @@ def _transform(place: Whole, mass: Floats, size: int, few: int) -> Complexes:
 
 
 def _silent(index: Whole, mass: Floats, steps: int) -> float:
-    """An angle from which on, up to π, the transform's T-th power is at most e^{-_QUIET}.
+    """An angle from which on, up to π, the transform's T-th power is at most e^{-QUIET}.
 
     Let a_j be the lesser of the masses at j and j+d, and Q_d their sum. The law is a mixture that with probability Q_d
     tosses a fair coin between some j and j+d (a_{j−d}/2 + a_j/2 is at most the mass at j), so its transform is at
     angle x at most 1 − Q_d·(1−|cos(xd/2)|). Each d settles the angles where that is small enough; d = 1, 2, 4, … are
     tried while the angles they settle join. π·2 if none does.
     """
-    enough = -math.expm1(-_QUIET / steps)
+    enough = -math.expm1(-QUIET / steps)
     quiet = 2 * math.pi
     for d in 1 << np.arange(40):
         where = np.minimum(np.searchsorted(index, index + d), len(index) - 1)
@@ -302,10 +338,10 @@ def blur(cells: Cells, steps: int, tilt: float, budget: float) -> float:
     2(e^x−1−x)/x²; Chernoff's does the rest. So δ(ε) ≥ δ̂(ε + x) − sup_s e^{−τs}(1−e^{−s})·M^T·e^{−τ(ε+x)−budget}: a
     lower bound for laws of any roughness.
     """
-    powers = tilt * cells.knots
-    top = float(powers.max())
-    weight = np.exp(powers - top)
-    total = float(np.dot(cells.down, weight[:-1]) + np.dot(cells.rise, weight[1:])) + cells.atom * math.exp(-top)
+    powers, lattice = tilt * cells.knots, above(cells)
+    top = float(powers[lattice.mass > 0].max())
+    weight = np.exp(np.minimum(powers - top, 0.0))
+    total = float(np.dot(lattice.mass, weight))
     lift = cells.lift * weight[1:] / total
     drift = max(0.0, float(np.sum(lift) - np.dot(cells.sink, weight[:-1]) / total))
     squares = cells.widths * lift

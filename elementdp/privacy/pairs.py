@@ -25,6 +25,11 @@ class Mixture:
     weights: Floats
     means: Floats
 
+    @property
+    def at_zero(self) -> float:
+        """The weight of the components at zero."""
+        return float(self.weights[self.means == 0].sum())
+
     def log_ratio(self, u: Floats, slope: bool = False) -> Floats:
         """log of the density over that of N(0, 1), or its derivative; accurate also where it is nearly zero."""
         excess, climb, top = np.zeros_like(u), np.zeros_like(u), np.zeros_like(u)
@@ -36,7 +41,7 @@ class Mixture:
                 excess += weight * grown
                 if slope:
                     climb += weight * mean * (grown + 1)
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", divide="ignore"):
             result = climb / (1 + excess) if slope else np.log1p(excess)
         huge = top > _OVERFLOW
         if np.any(huge):
@@ -86,8 +91,12 @@ class Pair:
         """The loss where only the components at zero count: with little noise much mass gathers there."""
         if min(self.first.means.min(), self.second.means.min()) < 0:
             return 0.0
-        at_zero = [float(mix.weights[mix.means == 0].sum()) for mix in (self.first, self.second)]
-        return math.log(at_zero[0] / at_zero[1])
+        return math.log(self.first.at_zero / self.second.at_zero)
+
+    @property
+    def common(self) -> float:
+        """A part the two have in common: their components at zero."""
+        return min(self.first.at_zero, self.second.at_zero)
 
     def exchanged(self) -> "Pair":
         """The same two laws, the other way round."""
