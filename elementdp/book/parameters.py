@@ -2,6 +2,8 @@
 
 import ast
 import io
+import math
+import re
 import tokenize
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -33,14 +35,35 @@ class Parameter:
     def check(self, value: object) -> Any:
         """The value as this parameter's type, or an error that names the parameter and the type."""
         try:
-            return self._adapter.validate_python(value, strict=True)
+            checked = self._adapter.validate_python(value, strict=True)
         except ValidationError:
             raise ArgumentError(f"parameter {self.name}", value, f"of type {self.type}") from None
+        for item in checked if isinstance(checked, list) else [checked]:
+            if isinstance(item, float) and not math.isfinite(item):
+                raise ArgumentError(f"parameter {self.name}", value, "finite")
+            if self.choices and item not in self.choices:
+                raise ArgumentError(f"parameter {self.name}", value, "one of " + ", ".join(self.choices))
+            if self.positive and isinstance(item, int | float) and item <= 0:
+                raise ArgumentError(f"parameter {self.name}", value, "> 0, as its meaning says")
+        if self.name == "seed" and checked < 0:
+            raise ArgumentError("parameter seed", value, ">= 0")
+        return checked
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The values a text parameter may take, if its meaning ends in a closed list, ``…: a, b or c``."""
+        listed = re.fullmatch(r".*: ((?:[\w-]+, )*[\w-]+ or [\w-]+)", self.meaning)
+        return tuple(re.split(r", | or ", listed[1])) if listed and self.type == "str" else ()
+
+    @property
+    def positive(self) -> bool:
+        """Whether only numbers above zero make sense: said in the meaning, ``… (> 0)``."""
+        return self.meaning.endswith("(> 0)")
 
     def parse(self, text: str) -> Any:
         """A value as typed on the command line: YAML, or for a list also ``1,2,3``."""
         if self.type == "str":
-            return text
+            return self.check(text)
         if self.type.startswith("list") and not text.lstrip().startswith("["):
             text = f"[{text}]"
         try:

@@ -92,7 +92,12 @@ def write_sources(project: Project, notebooks: Mapping[str, Notebook], html: Pat
         text.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(project.source(page), text)
         fresh = deepcopy(notebook.content)
-        install = f"%pip install -q 'elementdp[book] @ git+{repository}'"
+        # From a clone and not straight from git: the recorded runs lie beside the package.
+        install = (
+            f"!git clone -q --depth 1 {repository} elementdp-source\n"
+            "%pip install -q './elementdp-source[book]'\n"
+            "import sys; sys.path.insert(0, 'elementdp-source')"
+        )
         fresh.cells.insert(0, nbformat.v4.new_code_cell(install))
         target = html / "notebooks" / f"{page}.ipynb"
         target.parent.mkdir(parents=True, exist_ok=True)

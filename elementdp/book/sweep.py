@@ -16,7 +16,7 @@ from elementdp.book.project import Project
 from elementdp.book.provenance import results
 from elementdp.book.run import Runner
 from elementdp.errors import ArgumentError
-from elementdp.files import write_atomic
+from elementdp.files import sha256_file, write_atomic
 
 
 @dataclass(frozen=True)
@@ -97,8 +97,13 @@ def sweep(
     with board:
         runner.workers.all([lambda entry=entry: task(entry) for entry in todo])  # type: ignore[misc]
     table = output / "results.jsonl"
-    lines = [json.dumps(row, sort_keys=True) for entry in points for row in rows[entry]]
-    write_atomic(table, "\n".join(lines) + "\n")
+    text = "".join(json.dumps(row, sort_keys=True) + "\n" for entry in points for row in rows[entry])
+    seal_of_table = output / "results.sha256"
+    if table.is_file() and seal_of_table.is_file() and sha256_file(table) != seal_of_table.read_text().strip():
+        damaged += 1
+        board.say(f"{table.name}: damaged (hash mismatch), written again from its points")
+    write_atomic(table, text)
+    write_atomic(seal_of_table, sha256_file(table) + "\n")
     return Swept(table, len(todo), kept, damaged)
 
 

@@ -12,11 +12,11 @@ from elementdp.book.console import Board, summary
 from elementdp.book.execute import Workers
 from elementdp.book.notebooks import Notebook, profile_values, read_all
 from elementdp.book.parameters import resolve
-from elementdp.book.project import BookError, Project
+from elementdp.book.project import Project
 from elementdp.book.run import Runner
 from elementdp.book.stage import signed
 from elementdp.book.sweep import sweep
-from elementdp.errors import at_least
+from elementdp.errors import ArgumentError, at_least
 
 _profile = click.option("--profile", default="quick", show_default=True, help="smoke, quick or paper.")
 _jobs = click.option("--jobs", type=int, default=1, show_default=True, help="Notebooks to run at once.")
@@ -50,8 +50,10 @@ def run_command(name: str, typed: tuple[tuple[str, str], ...], output: Path | No
     base = profile_values(project, profile).get(notebook.name, {})
     parameters = resolve(notebook.parameters, notebook.name, base, typed)
     target = output or Path(f"{notebook.name}.out.ipynb")
+    if target.suffix != ".ipynb":
+        raise ArgumentError("--output", str(target), "a file name ending in .ipynb")
     if not target.parent.is_dir():
-        raise BookError(f"--output {target}: there is no folder {target.parent}")
+        raise ArgumentError("--output", str(target), f"in a folder that exists ({target.parent} does not)")
     board = Board()
     with board, board.notebook(notebook.name) as progress:
         outcome = Runner(project, Workers(project), profile).run(notebook, parameters, progress)

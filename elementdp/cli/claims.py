@@ -16,7 +16,7 @@ from elementdp.claims import Effort, Verdict, ledger
 @click.option(
     "--effort", type=click.Choice([str(effort) for effort in Effort]), default=str(Effort.SMOKE), show_default=True
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the simulated checks.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the simulated checks.")
 @click.option("--json", "as_json", is_flag=True, help="A JSON list instead of a table.")
 def command(ids: tuple[str, ...], effort: str, seed: int, as_json: bool) -> None:
     """Run the check of every statement of the paper (or of the IDs given) and print the verdicts."""

@@ -44,6 +44,20 @@ def test_ill_typed_and_unknown_values_are_refused_by_name(small_book: Make, name
     assert name in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [("epsilon", "nan", "finite"), ("epsilon", ".inf", "finite"), ("seed", "-1", ">= 0"), ("rate", "0", "> 0"),
+     ("effort", "huge", "smoke, quick, paper"), ("levels", "1,.nan", "finite")],
+)  # fmt: skip
+def test_values_out_of_range_are_refused_by_name(small_book: Make, name: str, text: str, words: str) -> None:
+    more = "effort: str = 'smoke'  # how hard: smoke, quick or paper\nrate: float = 0.5  # how often (> 0)\n"
+    notebook = Notebook.read(small_book(adding=GOOD.replace("seed: int", more + "seed: int")), "adding")
+    assert notebook.parameters["effort"].choices == ("smoke", "quick", "paper")
+    with pytest.raises(ArgumentError, match=words) as caught:
+        resolve(notebook.parameters, "adding", {}, [(name, text)])
+    assert name in str(caught.value)
+
+
 def test_a_parameters_cell_that_does_not_say_types_is_refused(small_book: Make) -> None:
     untyped = GOOD.replace("seed: int = 0", "seed = 0")
     with pytest.raises(BookError, match="name: type = value"):

@@ -167,7 +167,8 @@ def test_only_runs_one_notebook_and_a_partial_book_does_not_pass(small_book: Mak
      (["run", "nope"], "adding"), (["run", "adding", "-p", "sigma", "1"], "seed, epsilon, levels"),
      (["run", "adding", "-p", "seed", "x"], "int"), (["sweep", "adding", "--grid", "seed"], "NAME=VALUES"),
      (["sweep", "adding", "--grid", "tau=1"], "seed, epsilon, levels"), (["build", "--jobs", "0"], "--jobs"),
-     (["sweep", "adding", "--grid", "seed=3:x"], "start:stop")],
+     (["sweep", "adding", "--grid", "seed=3:x"], "start:stop"), (["run", "adding", "-o", "out.md"], ".ipynb"),
+     (["run", "adding", "-o", "nowhere/out.ipynb"], "nowhere")],
 )  # fmt: skip
 def test_bad_words_are_refused_before_anything_runs(small_book: Make, words: list[str], said: str) -> None:
     project = small_book(adding=GOOD)
@@ -223,6 +224,11 @@ def test_sweep_resumes_notices_damage_and_keeps_provenance(small_book: Make) -> 
     again = sweep(project, "adding", axes, output)
     assert (again.ran, again.kept, again.damaged) == (2, 2, 1)
     assert again.table.read_text().count("total") == 4
+
+    again.table.write_text(again.table.read_text()[:50])
+    last = sweep(project, "adding", axes, output)
+    assert (last.ran, last.kept, last.damaged) == (0, 4, 1)
+    assert last.table.read_text().count("total") == 4
 
 
 def test_a_killed_sweep_loses_at_most_what_was_in_flight(small_book: Make) -> None:
