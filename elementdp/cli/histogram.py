@@ -14,7 +14,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from elementdp.errors import ElementdpError
+from elementdp.errors import ArgumentError, ElementdpError
+from elementdp.files import sha256_file
 
 
 @click.command("histogram")
@@ -75,6 +76,7 @@ def command(
 
     target = output or Path(f"{events.stem}.histogram.csv")
     check_output(target, force=force)
+    _check_apart(events, domain_file, target)
     console = Console(stderr=True)
     signal.signal(signal.SIGTERM, _stop)
     bar = Progress(
@@ -120,12 +122,34 @@ def command(
         f"{result.histogram.num_rows} items ({promise['items']}), rho {result.rho:g}",
         highlight=False,
     )
+    if result.histogram.num_rows == 0:
+        console.print(
+            "no item had enough users to be discovered at this epsilon and delta: give --domain, a public list, or more "
+            "epsilon",
+            highlight=False,
+        )
     table = Table("stage", "mu", "delta", "sensitivity", "noise")
     for one in result.spent:
         table.add_row(one.stage, *(f"{value:.4g}" for value in (one.mu, one.delta, one.sensitivity, one.noise)))
     console.print(table)
     for path in written:
         click.echo(path)
+
+
+def _check_apart(events: Path, domain_file: Path | None, target: Path) -> None:
+    """Refuse to write over an input, and to take the events themselves for the public list of items."""
+    from elementdp.release.output import files_of
+
+    inputs = [events] if domain_file is None else [events, domain_file]
+    for path in files_of(target):
+        if any(path.exists() and path.samefile(source) for source in inputs):
+            raise ArgumentError("output", str(path), "another file than the events and the list of items")
+    if domain_file is not None and (domain_file.samefile(events) or sha256_file(domain_file) == sha256_file(events)):
+        raise ArgumentError(
+            "domain",
+            str(domain_file),
+            "a public list, not the events: an item only one user has would be listed because of that user",
+        )
 
 
 @contextmanager
