@@ -124,8 +124,8 @@ def command(
     )
     if result.histogram.num_rows == 0:
         console.print(
-            "no item had enough users to be discovered at this epsilon and delta: give --domain, a public list, or more "
-            "epsilon",
+            "no item had enough users to be discovered at this epsilon and delta: give --domain, a public list, or "
+            "more epsilon",
             highlight=False,
         )
     table = Table("stage", "mu", "delta", "sensitivity", "noise")

@@ -24,7 +24,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("more", "said"),
     [(["--output", "events.csv", "--force"], "output"), (["--domain", "events.csv"], "public list"),
-     (["--domain", "copy.csv"], "public list"), (["--domain", "list.csv", "--output", "list.csv", "--force"], "output")],
+     (["--domain", "copy.csv"], "public list"),
+     (["--domain", "list.csv", "--output", "list.csv", "--force"], "output")],
 )  # fmt: skip
 def test_inputs_are_kept_apart(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], more: list[str], said: str
