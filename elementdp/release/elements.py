@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from elementdp.elements import Partition, domain_of
+from elementdp.elements import Clusters, Partition, domain_of
 from elementdp.errors import ArgumentError
 from elementdp.privacy import Unit
 from elementdp.release.tables import Events
@@ -33,13 +33,32 @@ class ElementRule:
         """For each of ``items``, whether its element holds no other of them, as can be seen without the data."""
         if self.alone or len(items) <= 1 or self.partition is None:
             return np.full(len(items), self.alone or len(items) <= 1)
-        clusters = self.partition.clusters(items)
+        clusters = Clusters.from_labels([canonical(self.key(item)) for item in items])
         return np.asarray(clusters.sizes[clusters.labels] == 1)
 
     def key(self, item: str) -> Hashable:
         """The element of an item, for elements that are a function of it."""
         assert self.partition is not None
         return self.partition.key(item)
+
+
+def canonical(key: Hashable) -> str:
+    """The text of an element's key: the same for equal keys, another for others.
+
+    One element under two texts would be bounded twice and charged once. So only types whose equality is that of their
+    content are taken: 1 and 1.0 are equal and read differently, objects may be equal by any rule or by none.
+    """
+    value = key.item() if isinstance(key, np.generic) else key
+    equality = type(value).__eq__
+    if isinstance(value, str) and equality is str.__eq__:
+        return "s" + str.__str__(value)
+    if isinstance(value, int) and equality is int.__eq__ and not isinstance(value, bool):
+        return "i" + int.__format__(value, "x")
+    if isinstance(value, bytes) and equality is bytes.__eq__:
+        return "b" + value.hex()
+    raise ArgumentError(
+        "element", key, f"a function that gives each item a str, an int or bytes, not a {type(key).__name__}"
+    )
 
 
 def element_rule(

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from elementdp.errors import ElementdpError
-from elementdp.release.elements import ElementRule
+from elementdp.release.elements import ElementRule, canonical
 from elementdp.release.errors import TableError, at_row
 from elementdp.release.noise import Integers
 from elementdp.release.projection import COUNT_UNITS
@@ -142,9 +142,10 @@ def _element_keys(batch: pa.RecordBatch, rule: str | Callable[[str], Hashable], 
     elements: list[str] = []
     for place, value in enumerate(encoded.dictionary.to_pylist()):
         try:
-            elements.append(str(rule(value)))
+            found = rule(value)
         except ElementdpError as error:
             first = int(np.argmax(encoded.indices.to_numpy() == place))
             raise at_row(row + first + 1, str(error)) from error
+        elements.append(canonical(found))
     hashed: Keys = hash_strings(pa.array(elements, pa.string()))
     return np.asarray(hashed[encoded.indices.to_numpy()])
