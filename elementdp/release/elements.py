@@ -64,15 +64,19 @@ def canonical(key: Hashable) -> str:
 def element_rule(
     element: str | Partition | Callable[[str], Hashable], user: str, item: str, events: Events
 ) -> ElementRule:
-    """The rule that ``element`` names: a column of the table if there is one, else ``item``, ``domain`` or ``user``."""
+    """The rule that ``element`` names: the user or item column, another column, else ``item``, ``domain`` or ``user``.
+
+    The first comes first: a table may have a column ``user`` that is not the one that names the user.
+    """
     if isinstance(element, Partition):
         return ElementRule(f"{item} by {element.name}", element)
     if callable(element):
         partition = Partition.from_key(element)
         return ElementRule(f"{item} by {partition.name}", partition)
-    element = {item: "item", user: "user"}.get(element, element)
-    if element in events.names and element not in (item, user):
+    keyword = {item: "item", user: "user"}.get(element)
+    if keyword is None and element in events.names:
         return ElementRule(f"column {element}", column=events.need(element))
+    element = keyword or element
     if element not in KEYS:
         choices = [*map(repr, events.names), *KEYS]
         raise ArgumentError("element", element, f"a column of {events.source} or a key: one of {', '.join(choices)}")

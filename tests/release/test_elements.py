@@ -11,8 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elementdp.errors import ArgumentError
+from elementdp.privacy import Unit
 from elementdp.release import PrivateHistogram, private_histogram
-from elementdp.release.elements import canonical
+from elementdp.release.elements import canonical, element_rule
+from elementdp.release.tables import open_events
 
 ITEMS = ["a", "b", "x", "y"]
 
@@ -101,3 +103,22 @@ def test_canonical_texts_are_equal_exactly_when_the_keys_are(one: Hashable, two:
 
 def test_named_enumerations_are_their_content() -> None:
     assert canonical(Named.RED) == canonical(Colour.RED) == canonical("red") == canonical(np.str_("red"))
+
+
+@pytest.mark.parametrize(
+    ("element", "words", "unit", "column"),
+    [
+        ("uid", "all a user has", Unit.USER, None),
+        ("url", "each url", Unit.ELEMENT, None),
+        ("user", "column user", Unit.ELEMENT, "user"),
+        ("item", "column item", Unit.ELEMENT, "item"),
+        ("domain", "the domain of url", Unit.ELEMENT, None),
+    ],
+)
+def test_the_user_column_is_the_user_whatever_other_columns_are_called(
+    element: str, words: str, unit: Unit, column: str | None
+) -> None:
+    events = open_events(pd.DataFrame({"uid": ["u"], "url": ["x"], "user": ["a"], "item": ["b"]}))
+    rule = element_rule(element, "uid", "url", events)
+    assert (rule.words, rule.unit, rule.column) == (words, unit, column)
+    assert rule.alone == (element == "url")
