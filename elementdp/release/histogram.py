@@ -84,9 +84,10 @@ def private_histogram(
 
     ``table`` is a CSV, TSV, JSON lines or Parquet file, a pandas frame or an Arrow table, one event a row (or ``count``
     events). ``element`` is a column, ``"domain"`` (of a URL), ``"item"``, ``"user"`` (user-level privacy), or a public
-    partition or function of items (to str, int or bytes). ``domain`` lists the items publicly; without it they are discovered privately, each
-    group naming at most ``max_items_per_element``. ``rho`` bounds a group's ℓ2 norm and must not be read off the data;
-    without it, it is chosen privately. ``split`` says which share of the budget these two stages get.
+    partition or function of items (to str, int or bytes). ``domain`` lists the items publicly; without it they are
+    discovered privately, each group naming at most ``max_items_per_element``. ``rho`` bounds a group's ℓ2 norm and must
+    not be read off the data; without it, it is chosen privately. ``split`` says which share of the budget these two
+    stages get.
 
     Memory holds one batch, one part of the table on disk (``part_bytes``) and the items, never the events.
     An error message may quote the table: it is for the table's owner and not covered by the guarantee.

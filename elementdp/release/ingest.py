@@ -16,7 +16,7 @@ from elementdp.release.errors import TableError, at_row
 from elementdp.release.noise import Integers
 from elementdp.release.projection import COUNT_UNITS
 from elementdp.release.spill import Keys, Spill, hash_strings, mix
-from elementdp.release.tables import Events
+from elementdp.release.tables import Events, as_text
 
 LARGEST_COUNT = 2.0**31
 _REMEMBERED = 1 << 17
@@ -99,7 +99,7 @@ def _strings(batch: pa.RecordBatch, name: str, row: int) -> pa.Array:
     """A column as strings; a missing or empty value is an error."""
     values = batch.column(name)
     try:
-        values = values.cast(pa.string())
+        values = as_text(values)
     except pa.ArrowException as error:
         raise TableError(f"column {name!r} holds {values.type}, which cannot be read as text ({error})") from error
     missing = pc.fill_null(pc.equal(values, ""), True).to_numpy(zero_copy_only=False)

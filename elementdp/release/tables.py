@@ -39,6 +39,21 @@ class Events:
         return column
 
 
+def as_text(values: pa.Array) -> pa.Array:
+    """Names as text, whole numbers as integers are written: 7 and 7.0, 0 and −0.0, 10¹⁵ and 1e15 are one name."""
+    if not pa.types.is_floating(values.type):
+        return values.cast(pa.string())
+    encoded = values.dictionary_encode()
+    numbers, texts = encoded.dictionary.to_pylist(), encoded.dictionary.cast(pa.string()).to_pylist()
+    written = [_whole(number) or text for number, text in zip(numbers, texts, strict=True)]
+    return pa.array(written, pa.string()).take(encoded.indices)
+
+
+def _whole(cell: object) -> str | None:
+    """The digits of a float that is a whole number."""
+    return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else None
+
+
 def open_events(table: Table, batch_rows: int = BATCH_ROWS) -> Events:
     """The events of a file (by its extension) or of a table in memory."""
     if isinstance(table, pa.Table):
@@ -161,7 +176,7 @@ def _json_lines(path: Path, batch_rows: int) -> Events:
             for name, cell in zip(columns, cells, strict=True):
                 if isinstance(cell, bool | list | dict):
                     raise at_row(row, f"{name!r} must be a string or a number, got {cell!r}")
-            held.append([cell if cell is None else str(cell) for cell in cells])
+            held.append([cell if cell is None else _whole(cell) or str(cell) for cell in cells])
             if len(held) == batch_rows:
                 yield batch(), position / size
                 held = []
@@ -194,9 +209,7 @@ def read_domain(path: Path, column: str) -> list[str]:
     else:
         events = open_events(path)
         names = [events.need(column)]
-        items = [
-            value or "" for batch, _ in events.batches(names) for value in batch.column(0).cast(pa.string()).to_pylist()
-        ]
+        items = [value or "" for batch, _ in events.batches(names) for value in as_text(batch.column(0)).to_pylist()]
         if "" in items:
             raise at_row(items.index("") + 1, f"{column!r} is missing in the public list {path}")
     if not items:

@@ -1,5 +1,6 @@
 """The release as a whole: exact sums whatever the batches, neighbours within the bound, noise as stated."""
 
+import json
 import math
 from collections import Counter, defaultdict
 from pathlib import Path
@@ -17,6 +18,7 @@ from elementdp.elements import Partition, domain_of
 from elementdp.errors import ArgumentError
 from elementdp.privacy import Relation, Unit
 from elementdp.release import PrivateHistogram, TableError, private_histogram
+from elementdp.release.tables import read_domain
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-6}
 DOMAIN = [f"http://{site}.org/{page}" for site in "abc" for page in range(3)] + ["http://lone.org/0"]
@@ -284,3 +286,32 @@ def test_whole_parquet_columns_of_numbers_are_names(tmp_path: Path) -> None:
         tmp_path / "t.parquet", user="user", item="url", element="item", domain=["10", "11"], rho=1.0, **BUDGET
     )
     assert result.histogram.column("item").to_pylist() == ["10", "11"]
+
+
+@pytest.mark.usefixtures("silent")
+@pytest.mark.parametrize("form", ["jsonl", "arrow", "pandas"])
+@pytest.mark.parametrize(("one", "two"), [(7, 7.0), (0.0, -0.0), (10**15, 1e15), (10**17, 1e17)])
+def test_equal_numbers_are_one_name(form: str, one: float, two: float, tmp_path: Path) -> None:
+    """Users, items and elements that are equal numbers, however written and in whichever batch."""
+    columns = {"user": [one, two], "item": [two, one], "kind": [one, two]}
+    source: object
+    match form:
+        case "jsonl":
+            source = tmp_path / "t.jsonl"
+            rows = [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
+            source.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        case "arrow":
+            source = pa.table({name: list(map(float, cells)) for name, cells in columns.items()})
+        case _:
+            source = pd.DataFrame(columns, dtype=object)
+    for element in ("item", "user", "kind"):
+        options = {"user": "user", "item": "item", "element": element, "domain": [str(int(one))], "count": None}
+        # two events of one group: 2 is cut to ρ = 1, where two groups of one event each would count 2
+        assert counts(release(source, rho=1.0, batch_rows=1, **options)) == pytest.approx({str(int(one)): 1.0}, abs=0.1)
+
+
+def test_a_list_of_numbers_reads_as_the_events_do(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"item": [7.0, 1e15, 2.5]}), tmp_path / "list.parquet")
+    (tmp_path / "list.jsonl").write_text('{"item": 7}\n{"item": 1e15}\n{"item": 2.5}\n')
+    for name in ("list.parquet", "list.jsonl"):
+        assert read_domain(tmp_path / name, "item") == ["7", "1000000000000000", "2.5"]
