@@ -33,7 +33,7 @@ class PrivateHistogram:
 
     ``histogram`` has the columns ``item``, ``count`` and ``noise``: sums over users, each group's counts within ρ, plus
     noise of the standard deviation given (so a count may be negative). For averages divide by the number of users if
-    that is public; the number of users seen in the table is not.
+    that is public; the number of users seen in the table is not. A seeded release promises nothing: ε = ∞, δ = 1.
     """
 
     histogram: pa.Table
@@ -46,17 +46,18 @@ class PrivateHistogram:
 
     def as_json(self) -> dict[str, Any]:
         """The guarantee and how it was come by, for the file that carries it."""
+        unpromised = {"mu": None, "delta": None} if self.seeded else {}
         return {
             "statement": str(self.guarantee) if not self.seeded else "NONE: seeded noise, for testing only",
             "unit": self.guarantee.unit.words,
             "element": self.element,
             "relation": self.guarantee.relation.words,
-            "epsilon": self.guarantee.epsilon,
-            "delta": self.guarantee.delta,
+            "epsilon": None if self.seeded else self.guarantee.epsilon,
+            "delta": None if self.seeded else self.guarantee.delta,
             "rho": self.rho,
             "noise": "rounded Gaussian, seeded" if self.seeded else "exact discrete Gaussian (OpenDP)",
             "items": "discovered privately" if self.discovered else "public list",
-            "spent": [vars(one) for one in self.spent],
+            "spent": [vars(one) | unpromised for one in self.spent],
             "elementdp": __version__,
         }
 
@@ -135,9 +136,10 @@ def private_histogram(
     ledger.pay(spent, grid_scale=float(scales.min(initial=math.inf)), coordinates=len(scales))
     ledger.check()
     noisy = _with_noise(sums, scales, add_noise, progress)
+    promised = (epsilon, delta) if seed is None else (math.inf, 1.0)
     return PrivateHistogram(
         histogram=_table(codes.items, noisy / ball.grid, noise),
-        guarantee=Guarantee(epsilon, delta, rule.unit, Relation.REPLACE),
+        guarantee=Guarantee(*promised, rule.unit, Relation.REPLACE),
         element=rule.words,
         rho=ball.rho,
         spent=tuple(ledger.spent),

@@ -69,7 +69,10 @@ def test_seed_repeats_and_is_said_to_be_for_testing(
         assert run(monkeypatch, "events.csv", *COLUMNS, *BUDGET, "--seed", "1", "--output", name) == 0
     assert Path("one.csv").read_bytes() == Path("two.csv").read_bytes()
     assert "testing only" in capsys.readouterr().err
-    assert json.loads(Path("one.csv.guarantee.json").read_text())["statement"].startswith("NONE")
+    promise = json.loads(Path("one.csv.guarantee.json").read_text())
+    assert promise["statement"].startswith("NONE")
+    assert promise["epsilon"] is None
+    assert promise["delta"] is None
 
 
 BAD_FILES = {

@@ -193,7 +193,12 @@ def test_seed_repeats_and_warns() -> None:
     with pytest.warns(UserWarning, match="testing only"):
         again = release(sample(50), seed=3)
     assert first.histogram.equals(again.histogram)
-    assert first.as_json()["statement"].startswith("NONE")
+    promise = json.loads(json.dumps(first.as_json(), allow_nan=False))
+    assert promise["statement"].startswith("NONE")
+    assert (promise["epsilon"], promise["delta"]) == (None, None)
+    assert {(one["mu"], one["delta"]) for one in promise["spent"]} == {(None, None)}
+    assert (first.guarantee.epsilon, first.guarantee.delta) == (math.inf, 1.0)
+    assert first.guarantee.unit is Unit.ELEMENT
     assert not release(sample(50)).histogram.equals(release(sample(50)).histogram)
 
 
