@@ -33,7 +33,7 @@ def compose_advanced_as_printed(parts: Sequence[Guarantee], delta0: float) -> Gu
 
 
 def compose_advanced(parts: Sequence[Guarantee], delta0: float) -> Guarantee:
-    """Advanced composition that is proved: Kairouz, Oh & Viswanath (2015), Theorem 3.5, first and third form.
+    """Advanced composition that is proved: Kairouz, Oh & Viswanath (2015), for parts that need not be equal.
 
     ε = Σ ε·tanh(ε/2) + min over both forms of √(2·Σε²·log(1/δ₀)) …, δ = 1 − (1−δ₀)·Π(1−δ).
     """

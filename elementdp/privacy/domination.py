@@ -17,10 +17,10 @@ half-line S' with N(s)(S') = p attains all three at once. Hence P(S) − γQ(S) 
 For γ < 1, H_γ(P‖Q) = 1 − γ + γ·H_{1/γ}(Q‖P), and the lemma applies to the exchanged pair. So the curve max(H_γ(A‖B),
 H_γ(B‖A)) dominates every pair in both directions, for every γ; it is the curve of a pair itself (it is convex: a
 maximum of convex curves), the *symmetrised* pair. Adaptive composition keeps domination for all γ (Zhu, Dong & Wang
-2022, Theorem 10), so T steps are dominated by its T-fold product. If c = 2s the reflection x → −x exchanges A and B
-and the symmetrised pair is (A, B): the printed one, and it is attained. Otherwise one step is still exact, and T
-steps are known between the T-fold products of (A, B), (B, A) (adversaries that exist) and that of the symmetrised
-pair.
+2022; the argument of ``lattice``, given the outputs so far), so T steps are dominated by its T-fold product. If c =
+2s the reflection x → −x exchanges A and B and the symmetrised pair is (A, B): the printed one, and it is attained.
+Otherwise one step is still exact, and T steps are known between the T-fold products of (A, B), (B, A) (adversaries
+that exist) and that of the symmetrised pair.
 
 | run | swing | change |
 |---|---|---|

@@ -10,16 +10,30 @@ from scipy.special import ndtr
 from elementdp.privacy.adversaries import Law
 from elementdp.privacy.curves import Floats
 from elementdp.privacy.lattice import QUIET, Curve, Lattice, Plan, above, below, blur, compose
-from elementdp.privacy.pairs import CUT, ROUNDING, Cells, Grid, cells, extent, merged_plateau, mixed, symmetrised, windows
+from elementdp.privacy.pairs import (
+    CUT,
+    ROUNDING,
+    Cells,
+    Grid,
+    cells,
+    extent,
+    merged_plateau,
+    mixed,
+    symmetrised,
+    windows,
+)
 
 _MOST_CELLS = 1 << 16
 _MOST_FREE = 1 << 11
 _FARTHEST = 37.0  # standard deviations beyond which a float has no room for the tail
 _MOST_KNOTS = 1 << 21
 _TOLERANCE = 2.2e-4  # aimed-at relative error of ε from one lattice
-_UNEVEN = 2.0  # the most a cell may have over its part of the error: halving leaves it between an eighth of that and that
+_UNEVEN = (
+    2.0  # the most a cell may have over its part of the error: halving leaves it between an eighth of that and that
+)
 _BUDGET = 14.0  # minus log of the tilted probability that rounding adds up to more than allowed for
 _STEEP = 0.08  # off-centre, in widths, of the mass in a cell whose lower bound would be poor
+_SMALLEST = 1e-4  # an ε below this is found as if it were this: nobody can tell it from none
 AIM = 9e-4  # width of the band relative to ε that is thought good enough
 
 
@@ -79,7 +93,7 @@ class _Sample:
     def __init__(self, law: Law, steps: int, reach: float) -> None:
         losses, masses = _sample(law, reach)
         order = np.argsort(losses)
-        order = order[masses[order] > 0]
+        order = order[(masses[order] > 0) & np.isfinite(losses[order])]
         self.losses, self.log_masses = losses[order], np.log(masses[order])
         self.steps, self.origin = steps, _origin(law)
 
@@ -118,7 +132,7 @@ class _Sample:
         x = self.losses - self.origin
         mean = float(np.dot(tilted, x))
         spread = math.sqrt(self.steps * float(np.dot(tilted, (x - mean) ** 2)))
-        allowed = _TOLERANCE * finer * max(epsilon, min(0.05 * spread, 0.05 / tilt), 1e-12)
+        allowed = _TOLERANCE * finer * max(epsilon, min(0.05 * spread, 0.05 / tilt), _SMALLEST)
         allowed /= self.steps * (1 + tilt) / 2
         spread_out = x != 0  # a mass on a knot does not move
         density = _Density(x[spread_out], tilted[spread_out])
@@ -180,10 +194,12 @@ def epsilon_bounds(
         slack = _slack(cut, steps)
         if not want_low:
             return 0.0, float(up + slack)
-        low = _best((curve.epsilon(target, -1) for curve in _lows(law, cut, high, steps, reach)), up * (1 - AIM))
+        low = _best(
+            (curve.epsilon(target, -1) for curve in _lows(law, cut, high, steps, reach)), up - AIM * max(up, _SMALLEST)
+        )
         return max(0.0, float(low - slack)), float(up + slack)
 
-    return _refined(once, aim)
+    return _refined(once, aim, _SMALLEST)
 
 
 def delta_bounds(law: Law, steps: int, epsilon: float, *, aim: float = AIM) -> tuple[float, float]:
@@ -248,12 +264,12 @@ def _reach(steps: int, log_delta: float) -> float:
     return math.sqrt(2 * (math.log(steps) - log_delta + math.log(1e6)))
 
 
-def _refined(once: Callable[[float], tuple[float, float]], aim: float) -> tuple[float, float]:
+def _refined(once: Callable[[float], tuple[float, float]], aim: float, least: float = 0.0) -> tuple[float, float]:
     """Refine the lattice while that helps and the band is wider than aimed at; an empty lower bound is left alone."""
     low, up = once(1.0)
     finer = 1.0
     for _ in range(4):
-        gap = (up - low) / up if up > 0 else 0.0
+        gap = (up - low) / max(up, least) if up > 0 else 0.0
         if gap <= aim or low == 0:
             break
         finer *= min(0.25, max(1 / 64, (aim / gap) ** 2))

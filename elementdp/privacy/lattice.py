@@ -8,12 +8,14 @@ y·w₁(γ/y) dμ₂(y), and the same again for the second factor. So it is enou
 cell's mass goes to its two knots, keeping both laws' mass. **Below.** In a cell H lies above its two tangents at the
 knots; lower the knots' values by the largest distance g between chord and tangents of the neighbouring cells, and
 join. The masses are second differences of these values; where one would be negative (where the law is rougher than
-the lattice) the two neighbouring cells are rounded down instead. Both errors are of order h², whatever T.
+the lattice) the two neighbouring cells are rounded down instead. Both errors are of second order in the cells'
+widths, whatever T. The knots are multiples of h, but not all of them: cells are wide where little mass is.
 
 **Composition.** The lattice law is tilted by e^{τx} with τ near the saddle point of the answer, so that the answer
 sits in the bulk of the tilted law and the Fourier transform's absolute error is a small relative one even for δ =
-1e-12. What the window of the transform folds back is bounded by Chernoff's inequality, rounding by the length of the
-sums.
+1e-12. With many steps the transform's T-th power vanishes at all but a few frequencies, provably (``_silent``), and
+only these are computed. What the window of the transform folds back is bounded by Chernoff's inequality, rounding by
+the length of the sums.
 """
 
 import math
@@ -29,6 +31,7 @@ from elementdp.privacy.pairs import Cells, Whole
 
 Complexes = NDArray[np.complex128]
 _EPS = float(np.finfo(float).eps)
+_MOST_TERMS = 1 << 22  # of Fourier terms times knots held at a time
 _LONGEST = 1 << 23  # knots of a full transform
 QUIET = 50.0  # minus log of a Fourier term that may be left out
 _FOLDED = 1e-14  # tilted mass allowed outside the window of the transform
@@ -157,7 +160,8 @@ class Curve:
             log = self.log_scale - self.tilt * (self.start + self.h * knot) + value
             if sign > 0:
                 return np.asarray(np.logaddexp(log, math.log(self.lost)) if self.lost > 0 else log, dtype=float)
-            return log + np.log(np.maximum(1 - self.folded * np.exp(-log), 0.0)) if self.folded > 0 else log
+            kept = np.log(np.maximum(1 - self.folded * np.exp(-log), 0.0)) if self.folded > 0 else 0.0
+            return np.asarray(log + kept, dtype=float)
 
     def epsilon(self, target: float, sign: int) -> float:
         """The ε where the bound, a chord in e^ε between knots, falls to e^target; −inf or inf if outside the window.
@@ -191,7 +195,7 @@ class Curve:
         if not 0 <= knot < self.size - 1:
             return 1.0 if sign > 0 else 0.0
         share = math.expm1(epsilon - self.start - self.h * knot) / math.expm1(self.h)
-        low, high = (math.exp(log) for log in self.log_delta(np.array([knot, knot + 1]), sign))
+        low, high = (math.exp(min(log, 0.0)) for log in self.log_delta(np.array([knot, knot + 1]), sign))
         return (1 - share) * low + share * high
 
 
@@ -229,7 +233,8 @@ class Plan:
     @property
     def waves(self) -> bool:
         """Whether to sum Fourier terms one by one rather than make a full transform."""
-        return self.few * 16 < self.size and self.few * len(self.tilted) < 4 * self.size and self.folded < 1e-16
+        work = self.few * len(self.tilted)
+        return 16 * self.few < self.size and work < min(self.size, _MOST_TERMS) and self.folded < 1e-16
 
     @property
     def feasible(self) -> bool:
@@ -270,7 +275,7 @@ def _power(spectrum: Complexes, steps: int) -> Complexes:
 
 
 def _transform(place: Whole, mass: Floats, size: int, few: int) -> Complexes:
-    """The first ``few`` values of the transform of length ``size`` of masses at ``place``: Σ mass·e^{−2πi·k·place/size}.
+    """The first ``few`` values Σ mass·e^{−2πi·k·place/size} of the transform of length ``size``.
 
     The powers e^{−2πi·k·place/size} are built by doubling, so the k-th is off by less than 8k roundings.
     """

@@ -185,7 +185,7 @@ def cells(pair: Pair, grid: Grid, reach: float, *, above: float = -math.inf, rig
     pieces = _pieces(pair, reach, right_of)
     ends = pair.loss(np.array(pieces).ravel())
     index = grid.covering(float(ends.min()), float(ends.max()))
-    knots = grid.origin + grid.h * index
+    knots = np.asarray(grid.origin + grid.h * index, dtype=float)
     place: list[Whole] = []
     edges_low: list[Floats] = []
     edges_high: list[Floats] = []
@@ -337,7 +337,8 @@ def _cuts(pair: Pair, left: float, right: float, knots: Floats, near: float) -> 
 def _split(pair: Pair, knot: Floats, width: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats, Floats, Floats]:
     """Mass of each piece under the first law, split between the knots of its cell keeping the second law's mass.
 
-    ``knot`` and ``width`` are the lower knot and the width of the cell of each piece. Also how far the split moves the loss up and down (``lift`` and ``sink``).
+    ``knot`` and ``width`` are the lower knot and the width of the cell of each piece. Also how far the split moves the
+    loss up and down (``lift`` and ``sink``).
     """
     down, rise, lift, sink = (np.empty_like(low) for _ in range(4))
     sharpest = max(10.0, float(np.abs(pair.first.means).max()), float(np.abs(pair.second.means).max()))

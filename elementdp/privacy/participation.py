@@ -31,16 +31,20 @@ def revealed_delta(epsilon: float, q: float, sigma: float, steps: int, change: f
 
 
 def revealed_epsilon(delta: float, q: float, sigma: float, steps: int, change: float = 2.0) -> Band:
-    """The ε at which :func:`revealed_delta` equals ``delta``."""
-    target = math.log(delta)
+    """The ε at which :func:`revealed_delta` equals ``delta``; where the curve is flat, rounding makes that a range."""
+    slack = _rounding(steps)
+    low, up = (_epsilon(math.log(delta) + math.log1p(by), q, sigma, steps, change) for by in (slack, -slack))
+    return Band.between(low * (1 - 1e-11), up * (1 + 1e-11))
+
+
+def _epsilon(target: float, q: float, sigma: float, steps: int, change: float) -> float:
+    """The ε at which the curve falls to e^target."""
     if _log_delta(0.0, q, sigma, steps, change) <= target:
-        return Band.between(0.0, 0.0)
+        return 0.0
     high = 1.0
     while _log_delta(high, q, sigma, steps, change) > target:
         high *= 2
-    value = float(brentq(lambda e: _log_delta(e, q, sigma, steps, change) - target, 0.0, high, xtol=1e-300, rtol=1e-12))
-    slack = _rounding(steps)
-    return Band.between(value * (1 - slack), value * (1 + slack))
+    return float(brentq(lambda e: _log_delta(e, q, sigma, steps, change) - target, 0.0, high, xtol=1e-300, rtol=1e-12))
 
 
 def _log_delta(epsilon: float, q: float, sigma: float, steps: int, change: float) -> float:

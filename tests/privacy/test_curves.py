@@ -4,7 +4,7 @@ import math
 
 import mpmath as mp
 import pytest
-from accounting_oracles import gaussian, revealed
+from accounting_oracles import gaussian
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,7 +16,6 @@ from elementdp.privacy import (
     laplace_delta,
     laplace_epsilon,
     revealed_delta,
-    revealed_epsilon,
 )
 
 quick = settings(max_examples=60, deadline=None, derandomize=True)
@@ -53,18 +52,6 @@ def test_laplace_curve_is_the_hockey_stick(epsilon: float, shift: float) -> None
     assert laplace_delta(epsilon, shift) == pytest.approx(float(mp.quad(excess, kinks)), abs=1e-9)
     delta = laplace_delta(epsilon, shift)
     assert laplace_epsilon(delta, shift) <= epsilon + 1e-9
-
-
-@quick
-@given(st.floats(-6, -0.01), st.floats(-1, 4), st.integers(1, 60), st.floats(-3, 3))
-def test_revealed_participation_in_the_box(log_q: float, log_sigma: float, steps: int, log_epsilon: float) -> None:
-    q, sigma, epsilon = 10**log_q, 10**log_sigma, 10**log_epsilon
-    exact = revealed(epsilon, q, sigma, steps)
-    band = revealed_delta(epsilon, q, sigma, steps)
-    assert band.low <= exact <= band.up
-    if exact > 1e-12:
-        back = revealed_epsilon(float(exact), q, sigma, steps)
-        assert back.up == pytest.approx(epsilon, rel=1e-6)
 
 
 def test_revealed_participation_prunes_rightly_for_many_steps() -> None:
