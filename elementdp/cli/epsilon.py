@@ -37,7 +37,11 @@ def describe(event: SubsampledGaussian, delta: float, band: Band, as_json: bool,
         return
     for name, value in more.items():
         click.echo(f"{name} = {value:.6g}")
-    click.echo(f"ε is between {band.low:.6g} and {band.up:.6g} at δ = {delta:g}; promise {band.up:.6g}")
+    ends = f"{band.low:.6g}", f"{band.up:.6g}"
+    range_ = (
+        f"is {ends[1]}" if ends[0] == ends[1] else f"is between {ends[0]} and {ends[1]} (estimate {band.estimate:.6g})"
+    )
+    click.echo(f"ε {range_} at δ = {delta:g}; promise {ends[1]}")
     click.echo(f"  protects {event.unit.words}; neighbours have its {event.relation.words}; {event.sampler.words}")
     if printed < band.low:
         verdict = "too small: the run does not have it"

@@ -11,7 +11,7 @@ from elementdp.privacy.adversaries import Law, adversaries, dominating
 from elementdp.privacy.band import Band
 from elementdp.privacy.curves import gaussian_delta, gaussian_epsilon
 from elementdp.privacy.domination import Knowledge, WorstCase, worst_case
-from elementdp.privacy.events import SubsampledGaussian
+from elementdp.privacy.events import SIGMAS, SubsampledGaussian
 from elementdp.privacy.fourier import AIM, delta_bounds, epsilon_bounds
 from elementdp.privacy.guarantee import Guarantee, Relation, Unit
 from elementdp.privacy.participation import revealed_delta, revealed_epsilon
@@ -77,25 +77,29 @@ def calibrate(event: SubsampledGaussian, epsilon: float, delta: float) -> Subsam
     probability("delta", delta, low_open=True, high_open=True)
     worst_case(event)  # refuse before any work
 
+    def noisier(log_sigma: float) -> SubsampledGaussian:
+        return replace(event, sigma=min(max(math.exp(log_sigma), SIGMAS[0]), SIGMAS[1]))
+
     def excess(log_sigma: float) -> float:
-        up = _account(replace(event, sigma=math.exp(log_sigma)), delta, low=False).up
+        up = _account(noisier(log_sigma), delta, low=False).up
         return math.log(max(up, 1e-12)) - math.log(epsilon)
 
-    low = high = math.log(event.sigma)
+    least, most = (math.log(sigma) for sigma in SIGMAS)
+    low = high = min(max(math.log(event.sigma), least), most)
     step = 1.0
     while excess(high) > 0:
-        low, high, step = high, high + step, 2 * step
-        if high > 60:
-            raise ArgumentError("epsilon", epsilon, "reachable with some finite noise")
+        if high == most:
+            raise ArgumentError("epsilon", epsilon, f"reachable with sigma at most {SIGMAS[1]:g}")
+        low, high, step = high, min(high + step, most), 2 * step
     step = 1.0
     while low == high or excess(low) <= 0:
-        low, step = min(low, high) - step, 2 * step
-        if low < -40:
-            raise ArgumentError("epsilon", epsilon, "small enough to need any noise at all")
+        if low == least:
+            return noisier(least)
+        low, step = max(min(low, high) - step, least), 2 * step
     root = float(brentq(excess, low, high, xtol=2e-5))
     while excess(root) > 0:
-        root += 4e-5
-    return replace(event, sigma=math.exp(root))
+        root = min(root + 4e-5, most)
+    return noisier(root)
 
 
 def _rounded(value: float) -> Band:

@@ -81,6 +81,6 @@ def _sideways(event: SubsampledGaussian, worst: WorstCase, bins: int = 24) -> La
     return Law(
         tuple(
             (float(weight), two_point(float(rate), worst.change / 2, worst.change, event.sigma))
-            for weight, rate in zip(weights[keep], (present / weights)[keep], strict=True)
+            for weight, rate in zip(weights[keep], present[keep] / weights[keep], strict=True)
         )
     )

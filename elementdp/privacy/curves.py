@@ -23,6 +23,14 @@ def gaussian_log_delta(epsilon: float, mu: ArrayLike) -> Floats:
         near, far = epsilon / mu - mu / 2, epsilon / mu + mu / 2
         scale = math.sqrt(math.pi / 2)
         mills = scale * (erfcx(near / math.sqrt(2)) - erfcx(far / math.sqrt(2)))
+        # For a tiny μ the two ratios agree to all digits: their difference is −erfcx' at the middle times the distance.
+        middle = epsilon / mu / math.sqrt(2)
+        steep = np.where(
+            middle < 30,
+            2 / math.sqrt(math.pi) - 2 * middle * erfcx(middle),
+            (1 - 1.5 / middle**2) / middle**2 / math.sqrt(math.pi),
+        )
+        mills = np.where(mu < 1e-5, scale * steep * mu / math.sqrt(2), mills)
         tail = -near * near / 2 - math.log(2 * math.pi) / 2 + np.log(mills)
         # Left of −5 the first term is nearly one and its Mills ratio overflows: subtract the probabilities themselves.
         body = log_ndtr(-near) + np.log1p(-np.exp(np.minimum(epsilon + log_ndtr(-far) - log_ndtr(-near), 0.0)))

@@ -5,6 +5,11 @@ from dataclasses import dataclass
 from elementdp.errors import ArgumentError, at_least, positive, probability
 from elementdp.privacy.guarantee import Relation, Sampler, Unit
 
+SIGMAS = (1e-2, 1e7)
+LEAST_Q = 1e-8
+MOST_STEPS = 10**9
+MOST_ELEMENTS = 10**6
+
 
 @dataclass(frozen=True)
 class SubsampledGaussian:
@@ -34,5 +39,16 @@ class SubsampledGaussian:
         at_least("steps", self.steps, 1)
         if self.elements_per_user is not None:
             at_least("elements_per_user", self.elements_per_user, 1)
+        # Beyond these the accountants' floating point is not tested: refuse rather than print a wrong number.
+        if not SIGMAS[0] <= self.sigma <= SIGMAS[1]:
+            raise ArgumentError("sigma", self.sigma, f"between {SIGMAS[0]:g} and {SIGMAS[1]:g}")
+        if self.q < LEAST_Q:
+            raise ArgumentError("q", self.q, f"at least {LEAST_Q:g}")
+        for name, value, most in (
+            ("steps", self.steps, MOST_STEPS),
+            ("elements_per_user", self.elements_per_user or 1, MOST_ELEMENTS),
+        ):
+            if value > most:
+                raise ArgumentError(name, value, f"at most {most:,}")
         if self.sampler is Sampler.NONE and self.q != 1:
             raise ArgumentError("q", self.q, "1 when the sampler is none")

@@ -75,8 +75,8 @@ def sgd_privacy(effort: Effort, seed: int) -> Finding:
         ),
         repair="Element-level: sample (user, element) pairs, and the first corollary holds as printed; or sample users "
         "and count E over j ~ Bin(T, q) of the Gaussian δ(ε; 2√j/σ), without amplification. User-level: holds for "
-        "Poisson sampling of users (reading user-level where the corollary prints element-level); for fixed-size sampling the "
-        "pair needs the larger swing 2(K∧M), for sampled pairs the binomial count of shown elements.",
+        "Poisson sampling of users (reading user-level where the corollary prints element-level); for fixed-size "
+        "sampling the pair needs the larger swing 2(K∧M), for sampled pairs the binomial count of shown elements.",
         gap=Gap.SUBSTANCE,
     )
 
