@@ -1,8 +1,8 @@
 """Our accountants against dp-accounting on the same pairs: answers, times and their ratio, in one run.
 
 Run ``python benchmarks/accounting.py``. Times are CPU seconds, the best of a few runs. Ours are for the whole band
-(low, estimate, up) at a relative width of at most 1e-3; theirs for one pessimistic ε at their default lattice of step 1e-4
-(connect the dots), where it has a relative error below 1e-3 in every case, as the table shows.
+(low, estimate, up) at a relative width of at most 1e-3; theirs for one pessimistic ε at their default lattice of step
+1e-4 (connect the dots), where it has a relative error below 1e-3 in every case, as the table shows.
 """
 
 import time

@@ -55,7 +55,7 @@ def _sample(law: Law, reach: float) -> tuple[Floats, Floats]:
     losses, masses = [], []
     for weight, pair in law.parts:
         for low, high in windows(pair, reach):
-            u = np.linspace(low, high, 512 if len(law.parts) == 1 else 128)
+            u = np.linspace(low, high, 256 if len(law.parts) == 1 else 128)
             log_first = pair.first.log_ratio(u)
             losses.append(log_first - pair.second.log_ratio(u))
             masses.append(weight * (u[1] - u[0]) * np.exp(-0.5 * u * u + log_first) / math.sqrt(2 * math.pi))

@@ -170,7 +170,7 @@ class Curve:
         """
         left, right = 0, self.size - 1
         while True:
-            knots = np.unique(np.linspace(left, right, 65).astype(np.int64))
+            knots = np.append(np.arange(left, right, max(1, (right - left) // 48)), right)
             logs = self.log_delta(knots, sign)
             if logs[-1] > target:
                 return math.inf
@@ -297,7 +297,7 @@ def _silent(index: Whole, mass: Floats, steps: int) -> float:
     """
     enough = -math.expm1(-QUIET / steps)
     quiet = 2 * math.pi
-    for d in 1 << np.arange(40):
+    for d in (1 << power for power in range(40)):
         where = np.minimum(np.searchsorted(index, index + d), len(index) - 1)
         overlap = float(np.sum(np.minimum(mass, mass[where])[index[where] == index + d]))
         if overlap <= enough:

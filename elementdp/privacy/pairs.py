@@ -12,7 +12,7 @@ from elementdp.privacy.curves import Floats
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(5)
 _OVERFLOW = 600.0
-_PROBES = 1025  # outcomes at which a loss is looked at before its knots are sought
+_PROBES = 513  # outcomes at which a loss is looked at before its knots are sought
 CUT = 1e-9  # how well a knot is met, in cells
 ROUNDING = 1e-15  # how well, relative to its loss
 Whole = NDArray[np.int64]
