@@ -1,5 +1,7 @@
 """What passes through the layers of a model in one forward and one backward pass."""
 
+from functools import reduce
+
 import torch
 from torch import Tensor, nn
 
@@ -42,7 +44,8 @@ class Capture:
             if len(inputs) != rows:
                 raise CaptureError("a layer's input does not have the examples in its first dimension")
             if grad is not None:
-                dtype = next(module.parameters(recurse=False)).dtype
+                kinds = [p.dtype for p in module.parameters(recurse=False) if p.requires_grad]
+                dtype = reduce(torch.promote_types, kinds, torch.float32)
                 moved = inputs.to(dtype) if inputs.is_floating_point() else inputs
                 result.setdefault(id(module), (module, []))[1].append(Call(moved, grad.to(dtype)))
         return list(result.values())

@@ -1,7 +1,7 @@
 """Algorithm 1 for a whole batch: one averaged gradient per (user, element), clipped to ρ and summed."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -114,7 +114,7 @@ class GroupClipper:
         for option in options:
             try:
                 if option is Method.FAST:
-                    layer, _ = self._layer(pair, segments)
+                    layer, _ = self._layer(pair, segments, nullcontext())
                     norms = layer.squares.sqrt()
                 else:
                     norms = _norms(_BY_GROUP[option](self.model, self.loss, pair, segments))
@@ -142,7 +142,11 @@ class GroupClipper:
 
     def __call__(self, batch: Batch, step: float = 1.0) -> ClippedSum:
         """Σ [Δ]_ρ over the groups of the batch; ``step`` is Algorithm 1's α, which matters only for a bounded Θ."""
-        self.prepare(batch)
+        with self._full():
+            self.prepare(batch)
+            return self._sum(batch, step)
+
+    def _sum(self, batch: Batch, step: float) -> ClippedSum:
         total = [torch.zeros_like(p) for p in self.parameters]
         place = {id(p): t for p, t in zip(self.parameters, total, strict=True)}
         norms, losses = [], []
@@ -166,21 +170,26 @@ class GroupClipper:
             with self._autocast():
                 found: Iterator[Found] = iter([summed(self.model, self.loss, pair, self.rows)])
         elif self.method is Method.FAST:
-            yield self._layer(pair, segments)
+            yield self._layer(pair, segments, self._autocast())
             return
         else:
             found = _BY_GROUP[self.method or Method.LOOP](self.model, self.loss, pair, segments)
-        with self._autocast():
-            for gradients, means in found:
-                theta = [p.detach() for p in self.parameters]
-                moved = gradient_mapping(self.domain, theta, gradients, step)
-                yield kept(list(zip(self.parameters, moved, strict=True))), means.detach()
+        while True:
+            # Half precision ends with the passes: rounding a clipped sum to it would move the sum by far more than 2ρ.
+            with self._autocast():
+                here = next(found, None)
+            if here is None:
+                return
+            gradients, means = [_wide(g) for g in here[0]], _wide(here[1].detach())
+            theta = [p.detach() for p in self.parameters]
+            moved = gradient_mapping(self.domain, theta, gradients, step)
+            yield kept(list(zip(self.parameters, moved, strict=True))), means
 
-    def _layer(self, pair: Pair, segments: Segments) -> tuple[Layer, Tensor]:
+    def _layer(self, pair: Pair, segments: Segments, autocast: AbstractContextManager[object]) -> tuple[Layer, Tensor]:
         """All layers of one chunk by the fast rules."""
         assert self.layers is not None
-        with torch.enable_grad(), self._autocast(), Capture(self.layers) as capture:
-            losses = losses_of(self.model, self.loss, pair)
+        with torch.enable_grad(), autocast, Capture(self.layers) as capture:
+            losses = _wide(losses_of(self.model, self.loss, pair))
             weights = segments.spread(segments.lengths.to(losses).reciprocal())
             weighted = losses * weights
             calls = capture.calls(weighted.sum(), segments.rows)
@@ -190,8 +199,15 @@ class GroupClipper:
             return Layer(torch.zeros_like(means), lambda factors, spoilt: []), means
         return merged(found), means
 
-    def _autocast(self) -> torch.autocast | nullcontext[None]:
-        return torch.autocast(self.device.type, self.precision) if self.precision else nullcontext()
+    def _autocast(self) -> AbstractContextManager[object]:
+        """For the passes through the model only. No cache: it would outlive a step within a caller's own autocast."""
+        if self.precision is None:
+            return nullcontext()
+        return torch.autocast(self.device.type, self.precision, cache_enabled=False)
+
+    def _full(self) -> AbstractContextManager[object]:
+        """Norms, factors and sums in the parameters' own precision, whatever the caller has switched on."""
+        return torch.autocast(self.device.type, enabled=False)
 
     def _load(self, batch: Batch, rows: slice) -> Pair:
         inputs, targets = batch.fetch(rows)
@@ -239,6 +255,11 @@ def _close(left: Tensor, right: Tensor) -> bool:
     tolerance = 1e4 * torch.finfo(left.dtype).eps
     a, b = left[both].cpu().double(), right[both].cpu().double()
     return bool(((a - b).abs() <= tolerance * (1 + torch.maximum(a.abs(), b.abs()))).all())
+
+
+def _wide(values: Tensor) -> Tensor:
+    """At least float32."""
+    return values.to(torch.promote_types(values.dtype, torch.float32))
 
 
 def _slice(pair: Pair, start: int, stop: int) -> Pair:

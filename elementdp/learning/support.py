@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.instancenorm import _InstanceNorm
@@ -16,7 +17,7 @@ class ModelError(ElementdpError):
 
 
 def refuse(model: nn.Module) -> None:
-    """Raise for a layer that mixes examples or stores what it saw without noise."""
+    """Raise for a layer that mixes examples or stores what it saw without noise, and for too few digits."""
     for name, module in model.named_modules():
         where = f"layer {name or '(the model)'} ({type(module).__name__})"
         if isinstance(module, _BatchNorm):
@@ -36,6 +37,12 @@ def refuse(model: nn.Module) -> None:
     for name, parameter in model.named_parameters():
         if isinstance(parameter, UninitializedParameter):
             raise ModelError(f"parameter {name} has no shape yet: run the model once on an example first")
+        if parameter.requires_grad and parameter.dtype not in (torch.float32, torch.float64):
+            raise ModelError(
+                f"parameter {name} is {str(parameter.dtype).removeprefix('torch.')}: sums of clipped gradients would be "
+                "rounded by more than ρ before the noise. Keep parameters in float32 (model.float()), and use "
+                "precision=torch.bfloat16 for passes in half precision"
+            )
     if not any(parameter.requires_grad for parameter in model.parameters()):
         raise ModelError("the model has no parameter with requires_grad=True: nothing to train")
 

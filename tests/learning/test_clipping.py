@@ -483,3 +483,37 @@ def test_bfloat16_passes_are_clipped_in_full_precision():
     assert norm <= 0.1 * (1 + 1e-6)
     expected, _ = clipped_sum(copy.deepcopy(model), cross_entropy, inputs, targets, (sum(SIZES),), 0.1)
     assert_same(alone.gradients, expected, 0.1)
+
+
+@pytest.mark.parametrize("method", ["fast", "vectorized", "loop"])
+@pytest.mark.parametrize(
+    ("precision", "outside"), [(None, False), (torch.bfloat16, False), (torch.float16, False), (None, True)]
+)
+def test_a_sum_of_thousands_moves_by_two_rho_in_any_precision(method, precision, outside):
+    """Near 2000ρ, bfloat16 knows multiples of 16ρ only: a sum rounded to it moves by 0 or 16ρ, not by 2ρ."""
+    model = nn.Linear(4, 1, bias=False)
+    rho = 1.0
+    clipper = GroupClipper(model, lambda out, y: out[:, 0] * y, rho, method=method, precision=precision)
+    for groups in (2057,) if method == "loop" else (2056, 2057, 2058):
+        inputs, sums = torch.zeros(groups, 4), []
+        inputs[:, 0] = 3.0  # every group is clipped
+        for last in (-1.0, 1.0):
+            targets = torch.ones(groups)
+            targets[-1] = last
+            with torch.autocast("cpu", torch.bfloat16, enabled=outside):  # the caller's own must not matter
+                sums.append(clipper(Batch.of(inputs, targets, (1,) * groups)))
+        moved = (sums[1].gradients[0] - sums[0].gradients[0]).norm()
+        assert 2 * rho * (1 - 1e-3) <= float(moved) <= 2 * rho * (1 + 1e-5)
+        assert float(sums[1].gradients[0][0, 0]) == pytest.approx(groups * rho, rel=1e-5)
+        assert sums[0].gradients[0].dtype == sums[0].norms.dtype == torch.float32
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_parameters_in_half_precision_are_refused_with_the_cure(dtype):
+    model = nn.Sequential(nn.Linear(6, 5), nn.Linear(5, 4))
+    model[1].to(dtype)
+    with pytest.raises(ModelError, match=r"parameter 1\.weight is \w*float16.*float32.*precision=") as caught:
+        GroupClipper(model, cross_entropy, 1.0)
+    assert str(dtype).removeprefix("torch.") in str(caught.value)
+    model[1].requires_grad_(False)
+    GroupClipper(model, cross_entropy, 1.0)  # what is not trained is never summed
