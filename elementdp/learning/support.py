@@ -39,7 +39,7 @@ def refuse(model: nn.Module) -> None:
             raise ModelError(f"parameter {name} has no shape yet: run the model once on an example first")
         if parameter.requires_grad and parameter.dtype not in (torch.float32, torch.float64):
             raise ModelError(
-                f"parameter {name} is {str(parameter.dtype).removeprefix('torch.')}: sums of clipped gradients would be "
+                f"parameter {name} is {str(parameter.dtype).removeprefix('torch.')}: clipped sums would be "
                 "rounded by more than ρ before the noise. Keep parameters in float32 (model.float()), and use "
                 "precision=torch.bfloat16 for passes in half precision"
             )

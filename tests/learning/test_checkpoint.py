@@ -1,6 +1,7 @@
 """Checkpoints: whole or not at all, bit-identical on resumption, refused when damaged or from another run."""
 
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 from torch import nn
+from torch.utils.data import Dataset, TensorDataset
 
 from elementdp.learning import CheckpointError, Target, UserData, train
 from elementdp.learning import checkpoint as files
@@ -19,7 +21,7 @@ from elementdp.privacy import Sampler
 def problem(seed=0):
     torch.manual_seed(seed)
     inputs = torch.randn(60, 5)
-    data = UserData.of(inputs, (inputs.sum(1) > 0).long(), torch.arange(60) % 12, torch.arange(60) % 7)
+    data = UserData.of(inputs, (inputs.sum(1) > 0).long(), torch.arange(60) % 12, torch.arange(60) % 7, 12)
     torch.manual_seed(1)
     return nn.Sequential(nn.Linear(5, 6), nn.Dropout(0.3), nn.Tanh(), nn.Linear(6, 2)), data
 
@@ -143,6 +145,35 @@ def test_other_data_or_another_model_is_refused(tmp_path):
         run(model, problem(seed=5)[1], path)
     with pytest.raises(CheckpointError, match="model"):
         run(nn.Linear(5, 2), problem()[1], path)
+
+
+class Loaded(Dataset):
+    """Rows loaded one by one, in ways of its own."""
+
+    def __init__(self, inputs, jitter=False):
+        self.inputs, self.jitter = inputs, jitter
+
+    def __getitem__(self, row):
+        return self.inputs[row] + self.jitter * random.random(), 0
+
+
+@pytest.mark.parametrize("kind", [Loaded, lambda x: TensorDataset(x, torch.zeros(len(x)))])
+def test_a_changed_dataset_has_another_fingerprint(kind):
+    inputs = torch.arange(20.0).view(10, 2)
+    other = inputs.clone()
+    other[7, 1] += 1e-3
+    one, same_, changed = (UserData.of_dataset(kind(x), range(10), range(10), 10) for x in (inputs, inputs, other))
+    assert one.fingerprint == same_.fingerprint != changed.fingerprint
+
+
+def test_random_rows_are_known_by_the_name_they_are_given():
+    inputs = torch.arange(20.0).view(10, 2)
+
+    def fingerprint(content=None):
+        return UserData.of_dataset(Loaded(inputs, True), range(10), range(10), 10, content=content).fingerprint
+
+    assert fingerprint() == fingerprint()  # a random load is not a change
+    assert fingerprint("v1") == fingerprint("v1") != fingerprint("v2")
 
 
 def test_the_checkpoint_never_says_less_than_what_was_released(tmp_path):

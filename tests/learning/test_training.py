@@ -83,9 +83,21 @@ def test_bad_data_is_named():
     with pytest.raises(ArgumentError, match="n_users"):
         sample(n_users=3)
     with pytest.raises(ArgumentError, match="elements"):
-        UserData.of(torch.zeros(2, 1), torch.zeros(2), [0, 1], [0])
+        UserData.of(torch.zeros(2, 1), torch.zeros(2), [0, 1], [0], 2)
     with pytest.raises(ArgumentError, match="users"):
-        UserData.of(torch.zeros(3, 1), torch.zeros(3), [0, 1], [0, 1])
+        UserData.of(torch.zeros(3, 1), torch.zeros(3), [0, 1], [0, 1], 2)
+
+
+def test_the_number_of_users_is_never_read_off_the_rows():
+    """Emptying a user's only element would change n, and with it the scale of the noise that everyone sees."""
+    rows = torch.zeros(2, 1), torch.zeros(2), [0, 1], [0, 0]
+    for make in (
+        lambda: UserData.of(*rows),
+        lambda: UserData.of_dataset(TensorDataset(*rows[:2]), *rows[2:]),
+        lambda: UserData(lambda index: (rows[0][index], rows[1][index]), *rows[2:]),
+    ):
+        with pytest.raises(ArgumentError, match=r"n_users.*public"):
+            make()
 
 
 def test_element_loss_is_the_sum_over_elements_of_mean_losses():
@@ -177,7 +189,7 @@ def test_noise_is_gaussian_of_deviation_rho_sigma_and_independent_of_sampling():
     """An empty batch releases noise only: q so small that nobody is ever drawn."""
     torch.manual_seed(0)
     model = nn.Linear(3, 4000).double()
-    data = UserData.of(torch.ones(1, 3, dtype=torch.float64), torch.zeros(1, dtype=torch.float64), [0], [0])
+    data = UserData.of(torch.ones(1, 3, dtype=torch.float64), torch.zeros(1, dtype=torch.float64), [0], [0], 1)
     start = values(model).clone()
     q = 1e-9
     done = run(model, data, q=q, sigma=2.0, delta=1e-5, rho=0.5, steps=1, step_size=q)

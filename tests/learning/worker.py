@@ -13,7 +13,7 @@ from elementdp.learning import LostProcessError, UserData, train
 def problem():
     torch.manual_seed(0)
     inputs = torch.randn(80, 5, dtype=torch.float64)
-    data = UserData.of(inputs, (inputs.sum(1) > 0).long(), torch.arange(80) % 11, torch.arange(80) % 6)
+    data = UserData.of(inputs, (inputs.sum(1) > 0).long(), torch.arange(80) % 11, torch.arange(80) % 6, 11)
     torch.manual_seed(1)
     return nn.Sequential(nn.Linear(5, 6), nn.Tanh(), nn.Linear(6, 2)).double(), data
 

@@ -209,7 +209,7 @@ def _run_engine(start: float, alpha: float, steps: int) -> float:
     model = nn.Linear(1, 1, bias=False, dtype=torch.float64)
     model.weight.data.fill_(start)
     one = torch.ones(1, 1, dtype=torch.float64)
-    data = UserData.of(one, torch.zeros(1, dtype=torch.float64), [0], [0])
+    data = UserData.of(one, torch.zeros(1, dtype=torch.float64), [0], [0], 1)
     train(
         model,
         data,
