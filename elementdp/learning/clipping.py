@@ -1,6 +1,6 @@
 """Algorithm 1 for a whole batch: one averaged gradient per (user, element), clipped to ρ and summed."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from enum import StrEnum
@@ -83,15 +83,34 @@ class GroupClipper:
     # ------------------------------------------------------------------------------------------- choice of method
 
     def prepare(self, batch: Batch) -> None:
-        """Choose the method on a few rows, by comparing it with one backward pass per group; done once."""
+        """Choose the method on a few rows, by comparing it with one backward pass per group; done once.
+
+        Parameters at or near zero are moved away from it for the comparison: a gate that starts closed would hide a
+        branch that mixes examples. Only if no loss is finite there is the model compared as it is.
+        """
         if self.method is not None or not batch.sizes:
             return
         count = min(8, sum(batch.sizes))
         pair = self._load(batch, slice(0, count))
         segments = Segments([1] if count == 1 else [1, count - 1])
+        for place in (_stirred(self.parameters), nullcontext()):
+            with self._full(), place:
+                self.method = self._compared(pair, segments)
+            if self.method is not None:
+                break
+        else:
+            raise ModelError("no loss among the first examples is finite: nothing shows that examples are not mixed")
+        per_row = max(1, self._bytes // count)
+        self.rows = max(1, CHUNK_BYTES.get(self.device.type, 1 << 30) // per_row)
+
+    def _compared(self, pair: Pair, segments: Segments) -> Method | None:
+        """The method for the parameters as they are now; None if no loss is finite."""
+        count = segments.rows
         self._refuse_memory(pair)
         with _quiet(self.model, lambda: losses_of(self.model, self.loss, pair)):
             alone = torch.cat([losses_of(self.model, self.loss, _slice(pair, i, i + 1)) for i in range(count)])
+            if not alone.isfinite().any():
+                return None
             together = losses_of(self.model, self.loss, pair)
             if not _close(alone.detach(), together.detach()):
                 raise ModelError(
@@ -99,9 +118,7 @@ class GroupClipper:
                     "a layer or the loss mixes examples, which no clipping by groups can make private"
                 )
             reference = _norms(looped(self.model, self.loss, pair, segments))
-            self.method = self._choose(pair, segments, reference)
-        per_row = max(1, self._bytes // count)
-        self.rows = max(1, CHUNK_BYTES.get(self.device.type, 1 << 30) // per_row)
+            return self._choose(pair, segments, reference)
 
     def _choose(self, pair: Pair, segments: Segments, reference: Tensor) -> Method:
         inside = sum(t.numel() * t.element_size() for t in pair)
@@ -111,6 +128,8 @@ class GroupClipper:
         )
         if self.domain is not None or self.layers is None:
             options = [option for option in options if option is not Method.FAST]
+        if self.wanted is Method.AUTO and not (reference.isfinite() & (reference > 0)).any():
+            options = [Method.LOOP]  # nothing to compare with: take what is right for every model
         for option in options:
             try:
                 if option is Method.FAST:
@@ -243,6 +262,24 @@ def _quiet(model: nn.Module, losses: Callable[[], Tensor]) -> Iterator[None]:
                 module.training = mode
 
 
+@contextmanager
+def _stirred(parameters: Sequence[nn.Parameter]) -> Iterator[None]:
+    """Parameters near zero, for their fan-in, are moved by seeded noise of the usual size, and put back at the end."""
+    generator = torch.Generator().manual_seed(0)
+    before = [p.detach().clone() for p in parameters]
+    try:
+        with torch.no_grad():
+            for p in parameters:
+                size = 0.5 / max(1, p[0].numel() if p.dim() > 1 else 1) ** 0.5
+                noise = torch.randn(p.shape, generator=generator, dtype=p.dtype).to(p.device)
+                p.add_(torch.where(p.abs() < size / 25, size * noise, 0))
+        yield
+    finally:
+        with torch.no_grad():
+            for p, value in zip(parameters, before, strict=True):
+                p.copy_(value)
+
+
 def _norms(found: Iterator[Found]) -> Tensor:
     return torch.cat(
         [torch.stack([g.reshape(len(g), -1).square().sum(1) for g in gs]).sum(0).sqrt() for gs, _ in found]
@@ -250,8 +287,10 @@ def _norms(found: Iterator[Found]) -> Tensor:
 
 
 def _close(left: Tensor, right: Tensor) -> bool:
-    """Equal up to rounding wherever both are finite."""
+    """Finite in the same places, and equal there up to rounding."""
     both = left.isfinite() & right.isfinite()
+    if not torch.equal(left.isfinite(), right.isfinite()):
+        return False
     tolerance = 1e4 * torch.finfo(left.dtype).eps
     a, b = left[both].cpu().double(), right[both].cpu().double()
     return bool(((a - b).abs() <= tolerance * (1 + torch.maximum(a.abs(), b.abs()))).all())

@@ -421,6 +421,24 @@ class Counting(nn.Module):
         return self.out(x)
 
 
+class Gated(MeanFree):
+    """Mixes examples through a gate that starts closed, or nearly."""
+
+    def __init__(self, start=0.0):
+        super().__init__()
+        self.gate = nn.Parameter(torch.full((), start))
+
+    def forward(self, x):
+        return self.out(x) + self.gate * self.out(x).mean(0)
+
+
+class Overflowing(MeanFree):
+    """Mixes examples, and no loss is finite."""
+
+    def forward(self, x):
+        return super().forward(x) * torch.inf
+
+
 REFUSED = {
     "BatchNorm": (lambda: nn.Sequential(nn.Linear(6, 4), nn.BatchNorm1d(4)), "GroupNorm"),
     "running statistics": (
@@ -433,6 +451,9 @@ REFUSED = {
     "nothing to train": (lambda: nn.Linear(6, 4).requires_grad_(False), "requires_grad"),
     "mixing": (MeanFree, "other examples"),
     "mixing in training mode": (MeanFreeInTraining, "other examples"),
+    "mixing behind a closed gate": (Gated, "other examples"),
+    "mixing behind a nearly closed gate": (lambda: Gated(1e-6), "other examples"),
+    "mixing without a finite loss": (Overflowing, "finite"),
     "memory": (Counting, "seen"),
 }
 
@@ -443,6 +464,39 @@ def test_models_that_mix_or_remember_are_refused_with_the_cure(name):
     torch.manual_seed(0)
     with pytest.raises(ModelError, match=cure):
         GroupClipper(make(), cross_entropy, 1.0)(Batch.of(torch.randn(6, 6), torch.randint(4, (6,)), (1, 2, 3)))
+
+
+def test_one_bad_row_shows_that_a_model_mixes():
+    """Alone the other examples are finite, together none is."""
+    torch.manual_seed(0)
+    inputs = torch.randn(6, 6)
+    inputs[2] = math.nan
+    with pytest.raises(ModelError, match="other examples"):
+        GroupClipper(MeanFree(), cross_entropy, 1.0)(Batch.of(inputs, torch.randint(4, (6,)), (1, 2, 3)))
+
+
+class Asleep(Functional):
+    """Its second use of the weight, which has no fast rule, starts switched off; so does every gradient."""
+
+    def __init__(self):
+        super().__init__()
+        self.last = nn.Linear(6, 4)
+        nn.init.zeros_(self.inner.weight)
+        nn.init.zeros_(self.inner.bias)
+        nn.init.zeros_(self.last.weight)
+
+    def forward(self, x):
+        return self.last(super().forward(x))
+
+
+def test_a_method_is_not_chosen_where_gradients_vanish():
+    torch.manual_seed(0)
+    model, inputs, targets = Asleep(), torch.randn(12, 6), torch.randint(4, (12,))
+    start = copy.deepcopy(model.state_dict())
+    clipper = GroupClipper(model, cross_entropy, 0.5)
+    clipper.prepare(Batch.of(inputs, targets, (1,) * 12))
+    assert clipper.method is Method.VECTORIZED
+    assert all(torch.equal(value, start[name]) for name, value in model.state_dict().items())
 
 
 def test_bad_arguments_are_named():
