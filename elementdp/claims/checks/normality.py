@@ -16,7 +16,7 @@ from elementdp.asymptotics.theorem import RADIUS, STEP_SIZES, run_grid
 from elementdp.claims.ledger import Effort, check
 from elementdp.claims.verdict import Fact, Finding, Gap, Role
 
-_LEVEL = 0.001  # chance that a family of tests rejects anything when the law is the claimed one
+LEVEL = 0.001  # chance that a family of tests rejects anything when the law is the claimed one
 _DOUBT = 1e-4  # p-value below which a repaired statement is given up: bad luck must not look like an error
 _GRID = {Effort.SMOKE: (600, 120), Effort.QUICK: (3000, 300), Effort.PAPER: (16_000, 3000)}  # n, replications
 _LEMMA_SIZES = {Effort.SMOKE: (300, 1200), Effort.QUICK: (500, 4000), Effort.PAPER: (2000, 32_000)}
@@ -52,7 +52,7 @@ def _grid_facts(effort: Effort, rng: np.random.Generator) -> list[Fact]:
     facts = []
     for name, population in (("logistic", logistic_population()), ("robust", robust_population())):
         cells = run_grid(population, n, replications, rng)
-        bar = _LEVEL / len(cells)
+        bar = LEVEL / len(cells)
         kept = sum(cell.against_finite.pvalue > bar for cell in cells)
         normal = sum(cell.normality > bar for cell in cells)
         facts.append(
@@ -60,7 +60,7 @@ def _grid_facts(effort: Effort, rng: np.random.Generator) -> list[Fact]:
                 Role.PRINTED,
                 f"{name} regression, n = {n}, {replications} replications: in {kept} of {len(cells)} cells (γ, σ, β) "
                 f"the covariance passes a likelihood ratio test of the theorem's linearised form at this n, and in "
-                f"{normal} eight projections pass a normality test (level {_LEVEL:g} for all cells together; one "
+                f"{normal} eight projections pass a normality test (level {LEVEL:g} for all cells together; one "
                 f"simulated variance is known to ±{simulation_error(replications):.2g} of itself).",
                 kept == normal == len(cells),
             )
