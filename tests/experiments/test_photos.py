@@ -221,7 +221,7 @@ def test_recorded_noise_and_true_epsilon_are_computed_again():
             continue
         same = Line(Way(one.way), Unit(one.unit), one.epsilon, one.k, one.clusters, one.users)
         schedule = Schedule(one.images, one.q, one.steps)
-        # Both ends bound the same exact value, to a thousandth where the pair is known; a tighter accountant moves them.
+        # Both ends bound the same exact value; a tighter accountant moves them.
         assert noise_for(same, schedule) == pytest.approx(one.sigma, rel=1e-3)
         band = true_epsilon(same, schedule)
         assert band.low <= one.true_up
