@@ -1,0 +1,28 @@
+"""Section 4.2: simulated logistic regression with elements."""
+
+from elementdp.experiments.logistic.figure import Plan, Point, Rate, Setting, figure, grid, run_settings
+from elementdp.experiments.logistic.iteration import Cells, Draw, Estimates, iterate
+from elementdp.experiments.logistic.model import Design, Groups, Sample, draw
+from elementdp.experiments.logistic.noise import Method, event, noise_for, true_epsilon
+
+__all__ = [
+    "Cells",
+    "Design",
+    "Draw",
+    "Estimates",
+    "Groups",
+    "Method",
+    "Plan",
+    "Point",
+    "Rate",
+    "Sample",
+    "Setting",
+    "draw",
+    "event",
+    "figure",
+    "grid",
+    "iterate",
+    "noise_for",
+    "run_settings",
+    "true_epsilon",
+]
