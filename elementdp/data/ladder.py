@@ -1,5 +1,6 @@
 """The ladder real → stand-in: load what is asked for, and say honestly which of the two it was."""
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,20 +48,25 @@ def file_of(name: str) -> Path:
     return get(name)
 
 
-def load_vectors(name: str = "glove-50d") -> Loaded[WordVectors]:
-    """Word vectors by source name; a stand-in where they cannot be had."""
+def load_vectors(name: str = "glove-50d", *, stand_in_words: int = 0) -> Loaded[WordVectors]:
+    """Word vectors by source name; a stand-in where they cannot be had, of the same shape unless told otherwise."""
     one_of("vectors", name, [*VECTOR_SOURCES, STAND_IN])
     words, dimensions = {"glove-100d": (341_479, 100)}.get(name, (400_000, 50))
     return _ladder(
         name,
         lambda: WordVectors.from_arrays(read_arrays(file_of(name))),
-        lambda: standin.word_vectors(0, words, dimensions),
+        lambda: standin.word_vectors(0, stand_in_words or words, dimensions),
         lambda vectors: digest_arrays(vectors.arrays()),
     )
 
 
-def load_users(name: str = "chitchat") -> Loaded[list[UserTexts]]:
-    """Users' texts by source name, or from a ``.jsonl``/``.jsonl.zst`` file of your own; else a stand-in."""
+def load_users(
+    name: str = "chitchat", *, stand_in_shape: tuple[int, int] | None = None, stand_in_words: int = 400_000
+) -> Loaded[list[UserTexts]]:
+    """Users' texts by source name, or from a ``.jsonl``/``.jsonl.zst`` file of your own; else a stand-in.
+
+    The stand-in has as many users and words a user as the source, unless ``stand_in_shape`` says otherwise.
+    """
     if name.endswith((".jsonl", ".jsonl.zst")):
         path = Path(name).expanduser()
         if not path.is_file():
@@ -71,14 +77,12 @@ def load_users(name: str = "chitchat") -> Loaded[list[UserTexts]]:
     return _ladder(
         name,
         lambda: list(read_texts(file_of(name))),
-        lambda: standin.users(0, count, words_each),
-        lambda users: _digest_texts(users),
+        lambda: standin.users(0, *(stand_in_shape or (count, words_each)), vocabulary=stand_in_words),
+        _digest_texts,
     )
 
 
 def _digest_texts(users: list[UserTexts]) -> str:
-    import hashlib
-
     sha = hashlib.sha256()
     for user in users:
         sha.update(user.user.encode() + b"\n" + "\n".join(user.texts).encode() + b"\n")

@@ -82,9 +82,7 @@ def corpus(
     one_of("stop", stop, list(Stop))
     d = len(words)
     written = list(numbered(users, {word: row for row, word in enumerate(words)}))
-    total = np.zeros(d, dtype=np.int64)
-    for rows in written:
-        total += np.bincount(rows, minlength=d)
+    total = np.bincount(np.concatenate(written), minlength=d)
     stopped = np.zeros(d, dtype=bool)
     stopped[stop_words(total, words, Stop(stop))] = True
     kept = [rows[~stopped[rows]] for rows in written]
