@@ -97,7 +97,7 @@ def test_no_server_is_one_clear_error(tmp_path):
 def test_package_client_failure_says_why(tmp_path, monkeypatch):
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.delenv("PIP_FIND_LINKS", raising=False)
-    with pytest.raises(DataError, match="could not fetch no-such-package==1.0"):
+    with pytest.raises(DataError, match="could not fetch no-such-package"):
         fetch.pypi("no-such-package==1.0", tmp_path / "work")
 
 

@@ -71,8 +71,9 @@ def test_noise_and_sampling_have_the_printed_variance():
     np.add.at(per_user, groups.user, delta)
     scale = step / (q * SMALL.users)
     for way, parts in ((Draw.USERS, per_user), (Draw.PAIRS, delta)):
-        # With few cells the coins are shared: many seeds, one cell each.
-        found = np.array([iterate(groups, Cells(np.array([step]), np.array([sigma]), np.array([clip])), q, way, 1, seed).last[0] for seed in range(3000)])  # fmt: skip
+        # The cells of one run share their coins: many seeds, one cell each.
+        cells = Cells(np.array([step]), np.array([sigma]), np.array([clip]))
+        found = np.array([iterate(groups, cells, q, way, 1, seed).last[0] for seed in range(3000)])
         covariance = scale**2 * (q * (1 - q) * parts.T @ parts + (clip * sigma) ** 2 * np.eye(SMALL.dimension))
         centred = found - scale * q * parts.sum(axis=0)
         # T² of the mean is chi-square with d degrees of freedom.
