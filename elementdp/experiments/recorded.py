@@ -45,8 +45,7 @@ class Recorded:
 
     def rows(self, table: str, **where: object) -> list[dict[str, Any]]:
         """The rows of a table whose columns have these values."""
-        found = [dict(row) for row in self.tables[table]]
-        return [row for row in found if all(row[name] == value for name, value in where.items())]
+        return [dict(row) for row in self.tables[table] if all(row[name] == value for name, value in where.items())]
 
     @property
     def label(self) -> str:
@@ -114,12 +113,16 @@ def write(recorded: Recorded, path: Path) -> None:
 
 
 def read(name: str, folder: Path = FOLDER) -> Recorded:
-    """The recorded run of that name."""
+    """The recorded run of that name; null in a row is read as infinity, as it was written."""
     path = folder / f"{name}.json"
     if not path.is_file():
         raise ElementdpError(f"there is no recorded run {name!r} in {folder}; recorded runs come with the repository")
     content = json.loads(path.read_text())
-    return Recorded(Provenance(**content["provenance"]), content["tables"])
+    tables = {
+        table: [{key: math.inf if value is None else value for key, value in row.items()} for row in rows]
+        for table, rows in content["tables"].items()
+    }
+    return Recorded(Provenance(**content["provenance"]), tables)
 
 
 def code_hash() -> str:

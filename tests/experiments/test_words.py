@@ -128,7 +128,8 @@ def test_true_epsilon_of_printed_noise():
     assert at_claim > delta
 
 
-def test_clusters_are_kept_and_a_damaged_file_is_recomputed(tmp_path):
+def test_clusters_are_kept_and_a_damaged_file_is_recomputed(tmp_path, monkeypatch):
+    monkeypatch.setattr("elementdp.experiments.words.partitions.WORTH_KEEPING", 1)
     vectors = np.random.default_rng(0).normal(size=(200, 5)).astype(np.float32)
     first = word_clusters(vectors, "hash", 7)
     (kept,) = tmp_path.glob("word-clusters-7-*.npz")

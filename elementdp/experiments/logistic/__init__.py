@@ -4,6 +4,7 @@ from elementdp.experiments.logistic.figure import Plan, Point, Rate, Setting, fi
 from elementdp.experiments.logistic.iteration import Cells, Draw, Estimates, iterate
 from elementdp.experiments.logistic.model import Design, Groups, Sample, draw
 from elementdp.experiments.logistic.noise import Method, event, noise_for, true_epsilon
+from elementdp.experiments.logistic.sentences import line, sentences
 
 __all__ = [
     "Cells",
@@ -22,7 +23,9 @@ __all__ = [
     "figure",
     "grid",
     "iterate",
+    "line",
     "noise_for",
     "run_settings",
+    "sentences",
     "true_epsilon",
 ]

@@ -6,6 +6,7 @@ from elementdp.experiments.words.histogram import Elements, Halves, Sensitivity,
 from elementdp.experiments.words.partitions import word_clusters
 from elementdp.experiments.words.prepare import Prepared, prepare
 from elementdp.experiments.words.reading import Element, Reading, heaviest, read_words, readings
+from elementdp.experiments.words.sentences import curve, scaling, sentences
 
 __all__ = [
     "PAPER_CLUSTERS",
@@ -22,12 +23,15 @@ __all__ = [
     "Slope",
     "Stop",
     "corpus",
+    "curve",
     "figure",
     "heaviest",
     "largest_mass",
     "prepare",
     "read_words",
     "readings",
+    "scaling",
+    "sentences",
     "slope",
     "tokens",
     "true_epsilon",

@@ -12,6 +12,9 @@ from elementdp.errors import ArgumentError, at_least
 ITERATIONS = 5
 """Lloyd's iterations after k-means++ seeding; more changes the figure less than another seed does."""
 
+WORTH_KEEPING = 10**6
+"""Words times clusters from which computing again takes longer than reading a file."""
+
 
 def word_clusters(vectors: NDArray[np.float32], sha256: str, count: int, seed: int = 0) -> Clusters:
     """K clusters of the whole vocabulary: one (user-level), K-means, or every word its own.
@@ -36,7 +39,8 @@ def word_clusters(vectors: NDArray[np.float32], sha256: str, count: int, seed: i
         except DataError:
             pass  # a damaged cache is recomputed
     found = Clusters.kmeans(vectors, count, seed, ITERATIONS)
-    write_arrays(writable() / file, {"labels": found.labels.astype(np.int32)})
+    if d * count >= WORTH_KEEPING:
+        write_arrays(writable() / file, {"labels": found.labels.astype(np.int32)})
     return found
 
 
