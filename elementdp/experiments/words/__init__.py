@@ -2,7 +2,16 @@
 
 from elementdp.experiments.words.corpus import Corpus, Stop, corpus, tokens
 from elementdp.experiments.words.figure import PAPER_CLUSTERS, Line, Plan, Point, Slope, figure, slope
-from elementdp.experiments.words.histogram import Elements, Halves, Sensitivity, largest_mass, true_epsilon
+from elementdp.experiments.words.histogram import (
+    Elements,
+    Halves,
+    Sensitivity,
+    drawn_error,
+    expected_error,
+    largest_mass,
+    noise_scale,
+    true_epsilon,
+)
 from elementdp.experiments.words.partitions import word_clusters
 from elementdp.experiments.words.prepare import Prepared, prepare
 from elementdp.experiments.words.reading import Element, Reading, heaviest, read_words, readings
@@ -24,9 +33,12 @@ __all__ = [
     "Stop",
     "corpus",
     "curve",
+    "drawn_error",
+    "expected_error",
     "figure",
     "heaviest",
     "largest_mass",
+    "noise_scale",
     "prepare",
     "read_words",
     "readings",
