@@ -131,7 +131,9 @@ def test_printed_noise_is_not_private_at_small_rates():
 
 def test_figure_has_every_point_and_reports_fresh_repetitions():
     design = Design(users=60, points=10, dimension=3, elements=4, steps=10)
-    plan = Plan(design, (2,), (1.0, 4.0), (0.3,), (0.5, 2.0), (0.3,), tuning=2, repetitions=4, seed=5)
+    plan = Plan(
+        design, (2,), (1.0, 4.0), (0.3,), (0.5, 2.0, 8.0), (0.1, 0.3), tuning=3, screening=1, repetitions=4, seed=5
+    )
     points, rates = figure(plan)
     assert {(p.method, p.epsilon, p.estimate) for p in points} == {
         (str(method), epsilon, estimate)

@@ -30,11 +30,12 @@ class Plan:
     design: Design = field(default_factory=Design)
     diversities: tuple[int, ...] = (2, 5, 8)  # k, elements a user
     epsilons: tuple[float, ...] = (0.1, 0.25, 0.5, 1.0, 3.0, 8.0)
-    rates: tuple[float, ...] = (0.02, 0.05, 0.1, 0.3)  # q
+    rates: tuple[float, ...] = (0.02, 0.05, 0.2)  # q
     steps: tuple[float, ...] = (0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6)  # α₀
     clips: tuple[float, ...] = (0.1, 0.3, 1.0)  # ρ
-    tuning: int = 8  # repetitions that choose the setting
-    repetitions: int = 60  # other repetitions that are reported
+    tuning: int = 6  # repetitions that choose the setting
+    screening: int = 2  # of these, how many every setting gets; the rest only the best few of them
+    repetitions: int = 50  # other repetitions that are reported
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -82,6 +83,9 @@ class Point:
         """Half the height of the error bar: 1.64 standard errors."""
         return Z_90 * self.standard_error
 
+
+KEPT = 4
+"""Settings of each line, ε and q that pass the screening, for each estimate."""
 
 ESTIMATES = ("last", "averaged")
 Report = Callable[[str], None]
@@ -181,7 +185,7 @@ def _lines(
 ) -> tuple[list[Point], list[Rate]]:
     settings = grid(plan, k, methods)
     report(f"k = {k}: noise calibrated")
-    tuned = _all(plan, settings, range(plan.tuning), pool).mean(axis=0)
+    tuned = _tuned(plan, settings, pool)
     report(f"k = {k}: tuned over {len(settings)} settings")
     best: dict[tuple[str, Method, float], int] = {}
     for row, estimate in enumerate(ESTIMATES):
@@ -199,6 +203,23 @@ def _lines(
         errors = fresh[:, row, chosen.index(index)]
         points.append(_point(plan, settings[index], estimate, errors, float(tuned[row, index])))
     return points, _rates(plan, settings, tuned[0])
+
+
+def _tuned(plan: Plan, settings: list[Setting], pool: ProcessPoolExecutor | None) -> NDArray[np.float64]:
+    """Mean errors over the tuning repetitions, 2 × settings; infinite for settings that did not pass the screening."""
+    screened = min(plan.screening, plan.tuning)
+    first = _all(plan, settings, range(screened), pool)
+    if screened == plan.tuning:
+        return np.asarray(first.mean(axis=0))
+    lots: dict[tuple[Method, float, float], list[int]] = {}
+    for index, cell in enumerate(settings):
+        lots.setdefault((cell.method, cell.epsilon, cell.q), []).append(index)
+    ranked = first.mean(axis=0)
+    passed = sorted({i for row in ranked for lot in lots.values() for i in sorted(lot, key=row.__getitem__)[:KEPT]})
+    rest = _all(plan, [settings[index] for index in passed], range(screened, plan.tuning), pool)
+    tuned = np.full(ranked.shape, np.inf)
+    tuned[:, passed] = np.concatenate([first[:, :, passed], rest]).mean(axis=0)
+    return tuned
 
 
 def _rates(plan: Plan, settings: list[Setting], tuned: NDArray[np.float64]) -> list[Rate]:
