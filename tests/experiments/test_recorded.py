@@ -1,14 +1,17 @@
 """Recorded runs: each names its run, and at least one of its points comes out again within its error."""
 
 import math
+from functools import cache
 
 import numpy as np
 import pytest
 
-from elementdp.data import SOURCES, find
+from elementdp.data import SOURCES, find, load_users, load_vectors
+from elementdp.elements import Clusters
 from elementdp.errors import ElementdpError
 from elementdp.experiments import logistic, words
 from elementdp.experiments.recorded import FOLDER, Provenance, Recorded, code_hash, read, recording
+from elementdp.experiments.words.corpus import counted, numbered
 
 NAMES = sorted(path.stem for path in FOLDER.glob("*.json"))
 SIGMAS = 4.0
@@ -48,7 +51,7 @@ def test_logistic_points_come_out_again(method, epsilon):
     assert sigma == pytest.approx(row["sigma"], rel=1e-3)
     setting = logistic.Setting(2, kind, epsilon, row["q"], row["step"], row["clip"], sigma)
     plan = logistic.Plan(design, seed=run.provenance.seed + 1)
-    again = np.array([logistic.run_settings(plan, [setting], repetition)[0, 0] for repetition in range(8)])
+    again = np.array([logistic.run_settings(plan, [setting], repetition)[0, 0] for repetition in range(5)])
     agree(row["error"], row["standard_error"], again)
 
 
@@ -62,31 +65,41 @@ def test_logistic_true_epsilon_comes_out_again():
     assert row["true_low"] > 1.0
 
 
+@cache
+def numbered_words(source: str, vectors: str):
+    """The texts of a source as rows of the dictionary: several recorded runs share them."""
+    texts, found = load_users(source), load_vectors(vectors)
+    index = {word: row for row, word in enumerate(found.value.words)}
+    return list(numbered(texts.value, index)), found.value.words, [texts.sha256, found.sha256]
+
+
 @pytest.mark.parametrize("name", [name for name in NAMES if name.startswith("words")])
 def test_word_points_come_out_again(name):
     """Other splits of the same real users, K = 1 and every word its own; needs the data the run names."""
     run = read(name)
     chosen = run.provenance.parameters
-    needed = [SOURCES[chosen["source"]], SOURCES[chosen["vectors"]]]
-    if any(find(source.file) is None for source in needed):
+    if any(find(SOURCES[chosen[kind]].file) is None for kind in ("source", "vectors")):
         pytest.skip(f"{chosen['source']} or {chosen['vectors']} is in no data directory")
-    if chosen["n"] * chosen["m"] > 100_000 and name != "words-blogs":
-        pytest.skip("one large corpus is enough")
-    found = words.prepare(chosen["source"], chosen["vectors"], chosen["n"], chosen["m"], (1,), run.provenance.seed)
-    assert found.data == run.provenance.data
-    plan = words.Plan(epsilons=(1.0, 8.0), validation=1, splits=2, private_splits=0, seed=run.provenance.seed + 1)
-    for count, clusters in found.partitions.items():
-        part = words.Elements.of(clusters, found.corpus)
-        for epsilon in plan.epsilons:
-            (row,) = run.rows("points", clusters=count, epsilon=epsilon, sensitivity="right", choice="validation")
-            again = []
-            for number in range(6):
-                rng = np.random.default_rng([99, number])
-                half = words.Halves.split(found.corpus, rng)
-                sd = words.noise_scale(row["rho"], epsilon, chosen["n"] ** -1.1, half.n, half.m)
-                bias = half.bias(part, (row["rho"],))[0]
-                error = words.drawn_error(bias, sd * part.scale(words.Sensitivity.RIGHT), part.columns(), rng)
-                again.append(float(error) / half.baseline)
+    written, dictionary, hashes = numbered_words(chosen["source"], chosen["vectors"])
+    assert hashes == list(run.provenance.data.values())
+    table = counted(written, dictionary, chosen["n"], chosen["m"], run.provenance.seed, chosen["stop"])
+    halves = [words.Halves.split(table, np.random.default_rng([99, number])) for number in range(5)]
+    for clusters in (Clusters.single(table.vocabulary), Clusters.singletons(table.vocabulary)):
+        part = words.Elements.of(clusters, table)
+        for epsilon in (1.0, 8.0):
+            where = {"clusters": clusters.count, "sensitivity": "right", "choice": "validation"}
+            (row,) = run.rows("points", epsilon=epsilon, **where)
+            sd = words.noise_scale(row["rho"], epsilon, chosen["n"] ** -1.1, halves[0].n, halves[0].m)
+            rng = np.random.default_rng(98)
+            again = [
+                float(
+                    words.drawn_error(
+                        half.bias(part, (row["rho"],))[0], sd * part.scale(words.Sensitivity.RIGHT), part.columns(), rng
+                    )
+                )
+                / half.baseline
+                for half in halves
+            ]
             agree(row["ratio"], row["standard_error"], np.array(again))
 
 

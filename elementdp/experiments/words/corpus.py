@@ -77,11 +77,22 @@ def corpus(
 
     Too few users with m words is an error that says how many there are.
     """
+    return counted(list(numbered(users, {word: row for row, word in enumerate(words)})), words, n, m, seed, stop)
+
+
+def counted(
+    written: list[NDArray[np.int32]],
+    words: tuple[str, ...],
+    n: int,
+    m: int,
+    seed: int = 0,
+    stop: Stop | str = Stop.LISTED,
+) -> Corpus:
+    """As :func:`corpus`, from users' words already numbered."""
     at_least("n", n, 2)
     at_least("m", m, 1)
     one_of("stop", stop, list(Stop))
     d = len(words)
-    written = list(numbered(users, {word: row for row, word in enumerate(words)}))
     total = np.bincount(np.concatenate(written), minlength=d)
     stopped = np.zeros(d, dtype=bool)
     stopped[stop_words(total, words, Stop(stop))] = True

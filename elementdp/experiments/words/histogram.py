@@ -109,9 +109,9 @@ def drawn_error(
     return total
 
 
-def true_epsilon(epsilon: float, delta: float) -> float:
-    """The exact ε of noise calibrated as printed (sensitivity ρ) when the sensitivity is √2·ρ."""
-    return gaussian_epsilon(delta, math.sqrt(2.0) / unit_sigma(epsilon, delta, Calibration.PAPER))
+def true_epsilon(epsilon: float, delta: float, reach: float = math.sqrt(2.0)) -> float:
+    """The exact ε of noise calibrated as printed (sensitivity ρ) when the sensitivity is ``reach``·ρ."""
+    return gaussian_epsilon(delta, reach / unit_sigma(epsilon, delta, Calibration.PAPER))
 
 
 def largest_mass(corpus: Corpus, elements: Elements) -> float:
