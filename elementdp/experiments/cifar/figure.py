@@ -1,0 +1,144 @@
+"""Figure 5 of the paper: the PyTorch tutorial's network trained from scratch on CIFAR-10, with and without privacy."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from elementdp.data.pseudo_users import PseudoUsers, pseudo_users
+from elementdp.data.store import digest_arrays
+from elementdp.errors import ArgumentError, at_least
+from elementdp.experiments.cifar.pool import Photos
+from elementdp.experiments.photos.curves import NO_CLIP, Setting, Task, Told, halves, top, user_data
+from elementdp.experiments.photos.lines import Line, Schedule, Way, non_private, three_ways
+from elementdp.learning import UserData
+from elementdp.privacy import Unit
+
+Z_90 = 1.64
+"""The paper's bars: ±1.64 standard errors."""
+
+LEGEND: tuple[tuple[str, float, int, int], ...] = tuple(
+    (what, epsilon, k, n)
+    for what in ("element", "user")
+    for epsilon in (3.0, 1.0)
+    for n in (8_000, 2_000)
+    for k in (30, 5)
+)
+"""What, ε, k, n. The figure itself is not in the source of the paper; the caption names these choices."""
+
+
+def tutorial_network() -> nn.Module:
+    """The network of the PyTorch tutorial: two convolutions, three full layers, 62,006 parameters."""
+    return nn.Sequential(
+        nn.Conv2d(3, 6, 5),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(6, 16, 5),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(16 * 5 * 5, 120),
+        nn.ReLU(),
+        nn.Linear(120, 84),
+        nn.ReLU(),
+        nn.Linear(84, 10),
+    )
+
+
+def pixels(images: NDArray[np.uint8]) -> Tensor:
+    """Bytes to numbers between -1 and 1, channels first, as in the tutorial."""
+    return torch.from_numpy(np.ascontiguousarray(images)).permute(0, 3, 1, 2).float().div_(127.5).sub_(1).contiguous()
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is run. The defaults are the paper's where it says; q, ρ, α and what is tuned are our choice."""
+
+    clusters: int = 100  # K
+    images: int = 100  # m
+    steps: int = 40_000  # T
+    users_a_step: float = 20.0  # qn
+    rhos: tuple[float, ...] = (1.0,)
+    step_sizes: tuple[float, ...] = (0.1, 0.3, 1.0)
+    tuning_steps: int = 1_000
+    evaluations: int = 40
+    repetitions: int = 1
+    legend: tuple[tuple[str, float, int, int], ...] = LEGEND
+
+    def __post_init__(self) -> None:
+        for name in ("clusters", "images", "steps", "tuning_steps", "evaluations", "repetitions"):
+            at_least(name, getattr(self, name), 1)
+        for name in ("rhos", "step_sizes", "legend"):
+            if not getattr(self, name):
+                raise ArgumentError(name, (), "at least one value")
+
+    def schedule(self, line: Line) -> Schedule:
+        """What decides the accounting; the expected number of users a step is the same for every n."""
+        return Schedule(self.images, min(1.0, self.users_a_step / line.users), self.steps)
+
+    def lines(self) -> list[Line]:
+        """Every line of the legend in every way it is told, the non-private ones first."""
+        pairs = dict.fromkeys((k, n) for _, _, k, n in self.legend)
+        found = [non_private(k, self.clusters, n) for k, n in pairs]
+        for what, epsilon, k, n in self.legend:
+            found += three_ways(Unit(what), epsilon, k, self.clusters, n)
+        return found
+
+    def settings(self, line: Line) -> list[Setting]:
+        """What is tried for a line; α is for an average of the groups, whose sum is k times longer."""
+        groups = line.k if line.unit is Unit.ELEMENT else 1
+        if line.way is Way.NONE:
+            return [Setting(step / groups, NO_CLIP) for step in self.step_sizes]
+        return [Setting(step / rho / groups, rho) for rho in self.rhos for step in self.step_sizes]
+
+
+def whole_network(photos: Photos, plan: Plan, seed: int = 0) -> Task:
+    """The tutorial's network trained from scratch, judged by top-1 accuracy."""
+    inputs, labels = pixels(photos.images), torch.from_numpy(photos.labels)
+    tests, answers = pixels(photos.test_images), torch.from_numpy(photos.test_labels)
+    parts = [torch.from_numpy(rows) for rows in halves(len(answers))]
+    content = digest_arrays({"images": photos.images, "features": photos.features})
+    elements = cache(lambda: photos.elements(plan.clusters, seed))
+
+    @cache
+    def held(k: int, users: int, repetition: int) -> PseudoUsers:
+        rng = np.random.default_rng([seed, k, users, repetition])
+        return pseudo_users(elements(), users, plan.images, k, rng)
+
+    def data(line: Line, repetition: int) -> UserData:
+        return user_data(inputs, labels, held(line.k, line.users, repetition), content)
+
+    def score(model: nn.Module, part: int) -> float:
+        with torch.no_grad():
+            return top(model(tests[parts[part]]), answers[parts[part]], 1)
+
+    return Task(tutorial_network, data, score, f"tutorial network {content} {seed}")
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Accuracy minus that of the non-private line with the same k and n, at one iteration, over repetitions."""
+
+    iteration: int
+    mean: float
+    standard_error: float  # nan for a single repetition
+
+    @property
+    def bar(self) -> float:
+        """Half the height of the bar."""
+        return Z_90 * self.standard_error
+
+
+def differences(
+    told: Sequence[Told], base: Sequence[Told], value: Callable[[Told], Sequence[float]]
+) -> list[Difference]:
+    """Top-1 accuracy against non-private training, repetition by repetition (the same users in both)."""
+    reference = {line.repetition: value(line) for line in base}
+    gaps = np.array([np.subtract(value(line), reference[line.repetition]) for line in told])
+    spread = gaps.std(axis=0, ddof=1) / len(gaps) ** 0.5 if len(gaps) > 1 else np.full(gaps.shape[1], np.nan)
+    means = gaps.mean(axis=0)
+    return [Difference(i, float(m), float(s)) for i, m, s in zip(told[0].iterations, means, spread, strict=True)]

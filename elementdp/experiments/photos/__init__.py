@@ -1,0 +1,41 @@
+"""Section 4.3: tuning the last layer of a network on photos."""
+
+from elementdp.experiments.photos.curves import Setting, Task, Told, from_row, run, tuned
+from elementdp.experiments.photos.figure import LEGEND, Plan, figure, holdings, last_layer
+from elementdp.experiments.photos.lines import (
+    Line,
+    Schedule,
+    Way,
+    event,
+    noise_for,
+    non_private,
+    three_ways,
+    true_epsilon,
+)
+from elementdp.experiments.photos.pool import Pool, load_pool, reduced, stand_in
+
+__all__ = [
+    "LEGEND",
+    "Line",
+    "Plan",
+    "Pool",
+    "Schedule",
+    "Setting",
+    "Task",
+    "Told",
+    "Way",
+    "event",
+    "figure",
+    "from_row",
+    "holdings",
+    "last_layer",
+    "load_pool",
+    "noise_for",
+    "non_private",
+    "reduced",
+    "run",
+    "stand_in",
+    "three_ways",
+    "true_epsilon",
+    "tuned",
+]

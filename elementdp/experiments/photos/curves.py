@@ -1,0 +1,204 @@
+"""One line of an image figure: users' data through the private iteration, test accuracy on the way, resumable."""
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional
+
+from elementdp.data.pseudo_users import PseudoUsers
+from elementdp.errors import at_least
+from elementdp.experiments.photos.lines import Line, Schedule, delta, noise_for, true_epsilon
+from elementdp.files import write_atomic
+from elementdp.learning import StepSize, UserData, train
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is tuned: the step size α (constant) and the clipping radius ρ (infinite without privacy)."""
+
+    step: float
+    rho: float
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """A model to train and how it is judged. ``score(model, part)`` is its accuracy on part 0 (tuning) or 1 (report)."""
+
+    make: Callable[[], nn.Module]
+    data: Callable[[Line, int], UserData]
+    score: Callable[[nn.Module, int], float]
+    content: str
+
+
+@dataclass(frozen=True)
+class Told:
+    """A line that was run: its noise, the ε it really has, the tuned setting, and how well it did."""
+
+    way: str
+    unit: str
+    epsilon: float
+    k: int
+    clusters: int
+    users: int
+    images: int
+    q: float
+    steps: int
+    sigma: float
+    true_low: float
+    true_up: float
+    step: float
+    rho: float
+    repetition: int
+    iterations: tuple[int, ...]
+    accuracy: tuple[float, ...]  # of the iterate then
+
+    @property
+    def best(self) -> list[float]:
+        """Best accuracy so far, the paper's vertical axis."""
+        return np.maximum.accumulate(self.accuracy).tolist()
+
+    @property
+    def reached(self) -> float:
+        """Best accuracy of the whole run."""
+        return max(self.accuracy)
+
+
+def cross_entropy(outputs: Tensor, targets: Tensor) -> Tensor:
+    """One loss per example."""
+    return functional.cross_entropy(outputs, targets, reduction="none")
+
+
+def top(scores: Tensor, labels: Tensor, k: int) -> float:
+    """The share of rows whose label is among the k best scores."""
+    best = scores.topk(min(k, scores.shape[1]), dim=1).indices
+    return float((best == labels[:, None]).any(1).double().mean())
+
+
+def user_data(inputs: Tensor, labels: Tensor, held: PseudoUsers, content: str) -> UserData:
+    """What pseudo-users hold, with each photo kept once however many users share it."""
+    image = torch.from_numpy(held.image)
+    return UserData(
+        lambda rows: (inputs[image[rows]], labels[image[rows]]),
+        held.user,
+        held.element,
+        held.users,
+        content=f"{content} {hashlib.sha256(held.image.tobytes()).hexdigest()}",
+    )
+
+
+def run(
+    task: Task,
+    line: Line,
+    schedule: Schedule,
+    setting: Setting,
+    *,
+    part: int = 1,
+    repetition: int = 0,
+    evaluations: int = 20,
+    stop: int = 0,
+    work: Path | None = None,
+) -> Told:
+    """Train one line and score it on the way; ``stop`` ends early (0: all T steps), with the noise of the whole run.
+
+    With a ``work`` folder the run resumes: finished lines are read back, others go on from their checkpoint.
+    """
+    steps = min(stop or schedule.steps, schedule.steps)
+    at_least("evaluations", evaluations, 1)
+    every = max(1, steps // evaluations)
+    key = repr((line, schedule, setting, part, repetition, steps, every, task.content))
+    name = hashlib.sha256(key.encode()).hexdigest()[:24]
+    seen: dict[int, float] = {}
+    sidecar = None if work is None else work / f"{name}.json"
+    if sidecar is not None and sidecar.is_file():
+        seen = {int(step): value for step, value in json.loads(sidecar.read_text()).items()}
+    if steps not in seen:
+        torch.manual_seed(repetition)
+        model = task.make()
+
+        def look(step: int, now: nn.Module) -> None:
+            if step % every == 0 or step == steps:
+                seen[step] = task.score(now, part)
+                if sidecar is not None:
+                    write_atomic(sidecar, json.dumps(seen))
+
+        sigma = noise_for(line, schedule)
+        train(
+            model,
+            task.data(line, repetition),
+            loss=cross_entropy,
+            rho=setting.rho,
+            steps=steps,
+            q=schedule.q,
+            sigma=sigma,
+            unit=line.unit,
+            delta=delta(line),
+            sampler=line.sampler,
+            step_size=StepSize(setting.step),
+            seed=1_000 * part + repetition,
+            checkpoint=None if work is None else work / f"{name}.checkpoint",
+            checkpoint_every=every,
+            progress=False,
+            on_step=look,
+        )
+        if work is not None:
+            (work / f"{name}.checkpoint").unlink(missing_ok=True)
+    band = true_epsilon(line, schedule)
+    return Told(
+        way=str(line.way),
+        unit=str(line.unit),
+        epsilon=line.epsilon,
+        k=line.k,
+        clusters=line.clusters,
+        users=line.users,
+        images=schedule.images,
+        q=schedule.q,
+        steps=steps,
+        sigma=noise_for(line, schedule),
+        true_low=band.low,
+        true_up=band.up,
+        **asdict(setting),
+        repetition=repetition,
+        iterations=tuple(sorted(seen)),
+        accuracy=tuple(seen[step] for step in sorted(seen)),
+    )
+
+
+def tuned(
+    task: Task, line: Line, schedule: Schedule, settings: Sequence[Setting], stop: int, work: Path | None
+) -> Setting:
+    """The setting that does best on other users (repetition -1 draws others) and the tuning half of the test photos."""
+    if len(settings) == 1:
+        return settings[0]
+
+    def value(setting: Setting) -> float:
+        found = run(task, line, schedule, setting, part=0, repetition=10_000, evaluations=4, stop=stop, work=work)
+        return found.accuracy[-1]
+
+    scores = [value(setting) for setting in settings]
+    return settings[int(np.nanargmax(scores))]
+
+
+def from_row(row: dict[str, object]) -> Told:
+    """A line read back from a recorded table."""
+    values = dict(row)
+    values["iterations"] = tuple(values["iterations"])  # type: ignore[arg-type]
+    values["accuracy"] = tuple(values["accuracy"])  # type: ignore[arg-type]
+    return Told(**values)  # type: ignore[arg-type]
+
+
+def halves(count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Test photos for tuning and for reporting: even and odd rows."""
+    rows = np.arange(count)
+    return rows[::2], rows[1::2]
+
+
+NO_CLIP = math.inf
+"""ρ of the non-private line."""

@@ -1,0 +1,163 @@
+"""Figure 4 of the paper: tuning the last layer on photos, the legend's lines, each private one told three ways."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import nn
+
+from elementdp.data.pseudo_users import PseudoUsers, pseudo_users
+from elementdp.errors import ArgumentError, at_least
+from elementdp.experiments.photos.curves import NO_CLIP, Setting, Task, Told, halves, run, top, tuned, user_data
+from elementdp.experiments.photos.lines import Line, Schedule, Way, non_private, three_ways
+from elementdp.experiments.photos.pool import Pool, fingerprint
+from elementdp.learning import UserData
+from elementdp.privacy import Unit
+
+TOP = 5
+"""An answer counts if the label is among this many best scores."""
+
+LEGEND: tuple[tuple[str, float, int, int], ...] = (
+    ("non-private", float("inf"), 100, 500),
+    ("element", 3.0, 100, 500),
+    ("non-private", float("inf"), 30, 50),
+    ("element", 3.0, 30, 50),
+    ("element", 3.0, 30, 500),
+    ("element", 1.0, 100, 500),
+    ("element", 3.0, 5, 500),
+    ("element", 1.0, 30, 50),
+    ("user", 3.0, 30, 50),
+    ("user", 3.0, 100, 500),
+    ("element", 1.0, 30, 500),
+    ("user", 3.0, 30, 500),
+    ("element", 1.0, 5, 500),
+    ("user", 1.0, 100, 500),
+    ("user", 1.0, 30, 500),
+    ("user", 1.0, 30, 50),
+)
+"""The 16 lines of the paper's legend, from the best to the worst as printed: what, ε, k, K."""
+
+
+class Sizes(Protocol):
+    """What a plan has to say for :func:`figure`."""
+
+    @property
+    def tuning_steps(self) -> int: ...
+    @property
+    def evaluations(self) -> int: ...
+    @property
+    def repetitions(self) -> int: ...
+    def schedule(self, line: Line) -> Schedule: ...
+    def settings(self, line: Line) -> list[Setting]: ...
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is run. The defaults are the paper's where it says; q, ρ, α and what is tuned are our choice."""
+
+    users: int = 8_000  # n
+    images: int = 100  # m
+    steps: int = 40_000  # T
+    q: float = 0.01
+    rhos: tuple[float, ...] = (0.3,)
+    step_sizes: tuple[float, ...] = (1.0, 3.0, 10.0, 30.0)  # α, for updates clipped to ρ = 1; α = these over ρ
+    tuning_steps: int = 2_000
+    evaluations: int = 40
+    repetitions: int = 1
+    legend: tuple[tuple[str, float, int, int], ...] = LEGEND
+
+    def __post_init__(self) -> None:
+        for name in ("users", "images", "steps", "tuning_steps", "evaluations", "repetitions"):
+            at_least(name, getattr(self, name), 1)
+        for name in ("rhos", "step_sizes", "legend"):
+            if not getattr(self, name):
+                raise ArgumentError(name, (), "at least one value")
+
+    def schedule(self, line: Line) -> Schedule:
+        """What decides the accounting; the same for every line."""
+        return Schedule(self.images, self.q, self.steps)
+
+    def lines(self) -> list[Line]:
+        """Every line of the legend in every way it is told."""
+        found: list[Line] = []
+        for what, epsilon, k, clusters in self.legend:
+            if what == "non-private":
+                found.append(non_private(k, clusters, self.users))
+            else:
+                found += three_ways(Unit(what), epsilon, k, clusters, self.users)
+        return found
+
+    def settings(self, line: Line) -> list[Setting]:
+        """What is tried for a line. Sums over k groups a user are k times longer than an average: α is divided by k."""
+        groups = line.k if line.unit is Unit.ELEMENT else 1
+        if line.way is Way.NONE:
+            return [Setting(step / groups, NO_CLIP) for step in self.step_sizes]
+        return [Setting(step / rho / groups, rho) for rho in self.rhos for step in self.step_sizes]
+
+
+def last_layer(pool: Pool, plan: Plan, seed: int = 0) -> Task:
+    """Multiclass logistic regression on the photos' features: the last layer of the network, starting from zero."""
+    inputs, labels = torch.from_numpy(pool.inputs), torch.from_numpy(pool.labels)
+    tests, answers = torch.from_numpy(pool.test_inputs), torch.from_numpy(pool.test_labels)
+    parts = [torch.from_numpy(rows) for rows in halves(len(answers))]
+    held = holdings(pool, plan.users, plan.images, seed)
+    content = fingerprint(pool)
+
+    def make() -> nn.Module:
+        layer = nn.Linear(inputs.shape[1], len(pool.names))
+        for parameter in layer.parameters():
+            nn.init.zeros_(parameter)
+        return layer
+
+    def data(line: Line, repetition: int) -> UserData:
+        return user_data(inputs, labels, held(line.k, line.clusters, repetition), content)
+
+    def score(model: nn.Module, part: int) -> float:
+        with torch.no_grad():
+            return top(model(tests[parts[part]]), answers[parts[part]], TOP)
+
+    return Task(make, data, score, f"last layer {content} {seed}")
+
+
+def holdings(pool: Pool, users: int, images: int, seed: int) -> Callable[[int, int, int], PseudoUsers]:
+    """Who holds which photos, by (k, K, repetition); clusters are made once."""
+    clusters = cache(lambda count: pool.elements(count, seed))
+
+    @cache
+    def held(k: int, count: int, repetition: int) -> PseudoUsers:
+        return pseudo_users(clusters(count), users, images, k, np.random.default_rng([seed, k, count, repetition]))
+
+    return held
+
+
+def figure(
+    task: Task,
+    plan: Sizes,
+    lines: Sequence[Line],
+    report: Callable[[str], None] = lambda line: None,
+    work: Path | None = None,
+) -> list[Told]:
+    """Every line with its tuned setting, on users and test photos that the tuning has not seen."""
+    told = []
+    for number, line in enumerate(lines, start=1):
+        setting = tuned(task, line, plan.schedule(line), plan.settings(line), plan.tuning_steps, work)
+        for repetition in range(plan.repetitions):
+            found = run(
+                task,
+                line,
+                plan.schedule(line),
+                setting,
+                repetition=repetition,
+                evaluations=plan.evaluations,
+                work=work,
+            )
+            told.append(found)
+            report(
+                f"{number}/{len(lines)} {line.label}: {found.reached:.4f} "
+                f"(σ = {found.sigma:.3g}, α = {setting.step:.3g}, true ε ≤ {found.true_up:.3g})"
+            )
+    return told
