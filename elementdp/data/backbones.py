@@ -146,12 +146,12 @@ def load(name: str = "mobilenet-v2") -> Backbone:
         raise ValueError(f"{name}: weights do not fit the network: {[*missing, *unexpected][:3]}")
     model.eval().requires_grad_(False)
     if name == "resnet50":
-        head, model.fc = model.fc, nn.Identity()
+        head, model.fc = model.get_submodule("fc"), nn.Identity()
     else:
-        head, model.classifier = model.classifier, nn.Identity()
+        head, model.classifier = model.get_submodule("classifier"), nn.Identity()
     # One kernel a layer instead of two: convolution and normalisation are both linear in evaluation mode.
     from torch.fx.experimental.optimization import fuse
 
-    body = fuse(model).to(memory_format=torch.channels_last)
+    body = fuse(model).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     mean, deviation = _KERAS if name == "resnet50" else _TORCHVISION
     return Backbone(name, SOURCES[name].sha256, body, head, mean, deviation)

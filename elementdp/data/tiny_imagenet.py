@@ -1,4 +1,4 @@
-"""Tiny-ImageNet in its own layout, inside a tar file: the many-label photo set, cut to labels as the paper cuts tags."""
+"""Tiny-ImageNet in its own layout, inside a tar file: photos with many labels, cut as the paper cuts tags."""
 
 import io
 import tarfile

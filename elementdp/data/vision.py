@@ -21,9 +21,9 @@ def torchvision() -> ModuleType:
     except RuntimeError as error:
         if str(error) != _MISSING:
             raise
-        library = torch.library.Library("torchvision", "FRAGMENT")
+        library = torch.library.Library("torchvision", "FRAGMENT")  # type: ignore[no-untyped-call]
         for schema in _SCHEMAS.values():
-            library.define(schema)
+            library.define(schema)  # type: ignore[no-untyped-call]
         _kept.append(library)
         for name in [name for name in sys.modules if name.split(".")[0] == "torchvision"]:
             del sys.modules[name]

@@ -5,6 +5,7 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +31,7 @@ class Setting:
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """A model to train and how it is judged. ``score(model, part)`` is its accuracy on part 0 (tuning) or 1 (report)."""
+    """A model and how it is judged: ``score(model, part)`` is its accuracy on part 0 (tuning) or 1 (report)."""
 
     make: Callable[[], nn.Module]
     data: Callable[[Line, int], UserData]
@@ -63,7 +64,7 @@ class Told:
     @property
     def best(self) -> list[float]:
         """Best accuracy so far, the paper's vertical axis."""
-        return np.maximum.accumulate(self.accuracy).tolist()
+        return list(accumulate(self.accuracy, max))
 
     @property
     def reached(self) -> float:
@@ -174,7 +175,7 @@ def run(
 def tuned(
     task: Task, line: Line, schedule: Schedule, settings: Sequence[Setting], stop: int, work: Path | None
 ) -> Setting:
-    """The setting that does best on other users (repetition -1 draws others) and the tuning half of the test photos."""
+    """The setting that does best on other users (a repetition of its own) and the tuning half of the test photos."""
     if len(settings) == 1:
         return settings[0]
 

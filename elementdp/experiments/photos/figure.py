@@ -95,7 +95,7 @@ class Plan:
         """What is tried for a line. Sums over k groups a user are k times longer than an average: α is divided by k."""
         groups = line.k if line.unit is Unit.ELEMENT else 1
         if line.way is Way.NONE:
-            return [Setting(step / groups, NO_CLIP) for step in self.step_sizes]
+            return [Setting(step / min(self.rhos) / groups, NO_CLIP) for step in self.step_sizes]
         return [Setting(step / rho / groups, rho) for rho in self.rhos for step in self.step_sizes]
 
 

@@ -55,7 +55,7 @@ def reduced(rows: NDArray[np.float32], dimension: int, seed: int = 0) -> NDArray
 
 
 def prefix(count: int, total: int) -> NDArray[np.int64]:
-    """The first ``count`` of a fixed random order: a uniform subset, and smaller ones share the cache of larger ones."""
+    """The first ``count`` of a fixed random order: a uniform subset; smaller ones share larger ones' cache."""
     return np.random.default_rng(0).permutation(total)[:count]
 
 
@@ -130,7 +130,7 @@ def stand_in(
         tiles = np.stack([_tile(inputs[row]) for row in chosen])
         return tiles.repeat(8, axis=1).repeat(8, axis=2)
 
-    names = tuple(f"c{number}" for number in range(classes - 1)) + (tiny.UNKNOWN,)
+    names = (*(f"c{number}" for number in range(classes - 1)), tiny.UNKNOWN)
     return Pool(inputs, labels, test_inputs, test_labels, names, pictures, {"invented photos": sha}, True, reason)
 
 
