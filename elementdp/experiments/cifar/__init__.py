@@ -10,6 +10,7 @@ from elementdp.experiments.cifar.figure import (
     whole_network,
 )
 from elementdp.experiments.cifar.pool import Photos, load_photos, stand_in
+from elementdp.experiments.cifar.sentences import sentences
 
 __all__ = [
     "LEGEND",
@@ -19,6 +20,7 @@ __all__ = [
     "differences",
     "load_photos",
     "pixels",
+    "sentences",
     "stand_in",
     "tutorial_network",
     "whole_network",

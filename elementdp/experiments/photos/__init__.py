@@ -13,10 +13,12 @@ from elementdp.experiments.photos.lines import (
     true_epsilon,
 )
 from elementdp.experiments.photos.pool import Pool, load_pool, reduced, stand_in
+from elementdp.experiments.photos.sentences import Open, sentences
 
 __all__ = [
     "LEGEND",
     "Line",
+    "Open",
     "Plan",
     "Pool",
     "Schedule",
@@ -34,6 +36,7 @@ __all__ = [
     "non_private",
     "reduced",
     "run",
+    "sentences",
     "stand_in",
     "three_ways",
     "true_epsilon",
