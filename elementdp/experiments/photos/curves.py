@@ -120,17 +120,18 @@ def run(
     sidecar = None if work is None else work / f"{name}.json"
     if sidecar is not None and sidecar.is_file():
         seen = {int(step): value for step, value in json.loads(sidecar.read_text()).items()}
-    if steps not in seen:
+    wanted = {*range(every, steps + 1, every), steps}
+    checkpoint = None if work is None else work / f"{name}.checkpoint"
+    while not wanted <= seen.keys():
         torch.manual_seed(repetition)
         model = task.make()
 
         def look(step: int, now: nn.Module) -> None:
-            if step % every == 0 or step == steps:
+            if step in wanted:
                 seen[step] = task.score(now, part)
                 if sidecar is not None:
                     write_atomic(sidecar, json.dumps(seen))
 
-        sigma = noise_for(line, schedule)
         train(
             model,
             task.data(line, repetition),
@@ -138,19 +139,20 @@ def run(
             rho=setting.rho,
             steps=steps,
             q=schedule.q,
-            sigma=sigma,
+            sigma=noise_for(line, schedule),
             unit=line.unit,
             delta=delta(line),
             sampler=line.sampler,
             step_size=StepSize(setting.step),
             seed=1_000 * part + repetition,
-            checkpoint=None if work is None else work / f"{name}.checkpoint",
+            checkpoint=checkpoint,
             checkpoint_every=every,
             progress=False,
             on_step=look,
         )
-        if work is not None:
-            (work / f"{name}.checkpoint").unlink(missing_ok=True)
+        # Stopped between checkpoint and score, a score is missing that no resumed run passes again: then start over.
+        if checkpoint is not None:
+            checkpoint.unlink(missing_ok=True)
     band = true_epsilon(line, schedule)
     return Told(
         way=str(line.way),

@@ -1,0 +1,204 @@
+"""Section 4.3 in small: noise, curves that resume, and sentences that follow the numbers."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from elementdp.errors import ArgumentError
+from elementdp.experiments.photos import (
+    LEGEND,
+    Line,
+    Open,
+    Plan,
+    Schedule,
+    Setting,
+    Task,
+    Told,
+    Way,
+    event,
+    figure,
+    from_row,
+    last_layer,
+    load_pool,
+    noise_for,
+    reduced,
+    run,
+    sentences,
+    stand_in,
+    true_epsilon,
+)
+from elementdp.experiments.photos.curves import top
+from elementdp.experiments.photos.lines import delta
+from elementdp.privacy import Sampler, Unit, account, claimed
+
+SCHEDULE = Schedule(images=10, q=0.1, steps=12)
+
+
+def line(way=Way.PAIRS, unit=Unit.ELEMENT, epsilon=3.0, k=3, clusters=8, users=60):
+    return Line(way, unit, epsilon, k, clusters, users)
+
+
+@pytest.fixture(scope="module")
+def pool():
+    return stand_in(400, 200, classes=6, dimension=8)
+
+
+@pytest.fixture(scope="module")
+def task(pool):
+    return last_layer(pool, Plan(users=60, images=10))
+
+
+def test_the_legend_is_the_papers():
+    assert len(LEGEND) == len(set(LEGEND)) == 16
+    lines = Plan().lines()
+    assert len(lines) == 2 + 8 * 3 + 6 * 2
+    assert len(set(lines)) == len(lines)
+
+
+def test_printed_noise_claims_the_epsilon_of_the_legend_and_does_not_have_it():
+    printed = line(Way.PRINTED, clusters=50, users=8_000)
+    schedule = Schedule(100, 0.01, 500)
+    sigma = noise_for(printed, schedule)
+    assert claimed(event(printed, schedule, sigma), delta(printed)) == pytest.approx(3.0, rel=1e-4)
+    assert true_epsilon(printed, schedule).low > 3 * 3.0
+
+
+@pytest.mark.parametrize("way", [Way.TRUE, Way.PAIRS])
+def test_true_noise_keeps_its_promise_and_is_not_wasteful(way):
+    sigma = noise_for(line(way), SCHEDULE)
+    assert account(event(line(way), SCHEDULE, sigma), delta(line())).up <= 3.0
+    assert account(event(line(way), SCHEDULE, 0.98 * sigma), delta(line())).up > 3.0
+
+
+def test_pairs_need_the_noise_of_single_element_users():
+    whole = line(Way.TRUE, Unit.USER)
+    assert noise_for(line(Way.PAIRS), SCHEDULE) == pytest.approx(noise_for(whole, SCHEDULE), rel=1e-3)
+    assert noise_for(line(Way.TRUE), SCHEDULE) > noise_for(line(Way.PAIRS), SCHEDULE)
+    assert line(Way.PAIRS).sampler is Sampler.POISSON_PAIRS
+    assert whole.sampler is Sampler.POISSON_USERS
+
+
+def test_lines_that_make_no_sense_are_refused():
+    with pytest.raises(ArgumentError, match="sampling users is already right"):
+        line(Way.PAIRS, Unit.USER)
+    with pytest.raises(ArgumentError, match="infinite exactly"):
+        line(Way.NONE)
+
+
+def test_top_k_counts_as_sorting_does():
+    rng = np.random.default_rng(0)
+    scores, labels = rng.normal(size=(50, 7)), rng.integers(7, size=50)
+    expected = np.mean([labels[i] in np.argsort(-scores[i])[:3] for i in range(50)])
+    assert top(torch.from_numpy(scores), torch.from_numpy(labels), 3) == pytest.approx(expected)
+
+
+def test_reduced_rows_depend_on_themselves_alone():
+    rows = np.random.default_rng(0).normal(size=(6, 40)).astype(np.float32)
+    whole, alone = reduced(rows, 16), reduced(rows[2:3], 16)
+    assert whole.shape == (6, 16)
+    assert np.allclose(np.linalg.norm(whole, axis=1), 1, atol=1e-6)
+    assert np.allclose(whole[2], alone[0], atol=1e-6)
+
+
+def test_missing_photos_become_a_stand_in_that_says_so(monkeypatch, tmp_path):
+    monkeypatch.setenv("ELEMENTDP_DATA", str(tmp_path))
+    monkeypatch.setenv("ELEMENTDP_OFFLINE", "1")
+    monkeypatch.setattr("elementdp.data.ladder.find", lambda file: None)
+    pool = load_pool(photos=50, tests=20)
+    assert pool.stand_in
+    assert "stand-in, not real data" in pool.label
+    assert pool.reason != "asked for"
+
+
+def test_training_without_privacy_learns_the_stand_in(task):
+    plain = Line(Way.NONE, Unit.ELEMENT, math.inf, 3, 8, 60)
+    found = run(task, plain, Schedule(10, 0.5, 30), Setting(5.0, math.inf), evaluations=3)
+    # Five of six classes at random would be right 5/6 of the time.
+    assert found.reached > 0.95
+    assert found.iterations == (10, 20, 30)
+    assert found.best == sorted(found.best)
+    assert found.sigma == 0
+    assert math.isinf(found.true_up)
+
+
+def test_a_line_resumes_bit_for_bit_and_is_not_run_twice(task, tmp_path):
+    setting = Setting(1.0, 0.3)
+    expected = run(task, line(), SCHEDULE, setting, evaluations=6)
+    calls = []
+
+    def fragile(model: nn.Module, part: int) -> float:
+        calls.append(part)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return task.score(model, part)
+
+    broken = Task(task.make, task.data, fragile, task.content)
+    with pytest.raises(KeyboardInterrupt):
+        run(broken, line(), SCHEDULE, setting, evaluations=6, work=tmp_path)
+    assert run(broken, line(), SCHEDULE, setting, evaluations=6, work=tmp_path) == expected
+    seen = len(calls)
+    assert run(broken, line(), SCHEDULE, setting, evaluations=6, work=tmp_path) == expected
+    assert len(calls) == seen
+
+
+def test_tuning_sees_neither_the_reported_photos_nor_the_reported_users(task):
+    parts, repetitions = [], []
+
+    def score(model: nn.Module, part: int) -> float:
+        parts.append(part)
+        return task.score(model, part)
+
+    def data(which: Line, repetition: int):
+        repetitions.append(repetition)
+        return task.data(which, repetition)
+
+    plan = Plan(users=60, images=10, steps=4, q=0.2, step_sizes=(1.0, 3.0), tuning_steps=2, evaluations=2)
+    (found,) = figure(Task(task.make, data, score, "x"), plan, [line()])
+    assert parts == sorted(parts)
+    assert set(parts) == {0, 1}
+    assert repetitions[-1] == found.repetition == 0
+    assert 0 not in repetitions[:-1]
+
+
+def told(way, unit, epsilon, reached, k=100, clusters=500, low=1.0):
+    return Told(
+        way=str(way), unit=str(unit), epsilon=epsilon, k=k, clusters=clusters, users=8_000, images=100, q=0.01,
+        steps=50, sigma=1.0, true_low=low, true_up=low, step=1.0, rho=1.0, repetition=0, iterations=(50,), accuracy=(reached,),
+    )  # fmt: skip
+
+
+def example(user_one):
+    return [
+        told(Way.NONE, Unit.ELEMENT, math.inf, 0.9),
+        told(Way.PRINTED, Unit.ELEMENT, 3.0, 0.8, low=40.0),
+        told(Way.PAIRS, Unit.ELEMENT, 3.0, 0.8),
+        told(Way.TRUE, Unit.ELEMENT, 3.0, 0.5),
+        told(Way.PRINTED, Unit.USER, 3.0, 0.6),
+        told(Way.TRUE, Unit.USER, 3.0, 0.79),
+        told(Way.PRINTED, Unit.USER, 1.0, user_one),
+    ]
+
+
+def test_sentences_are_settled_only_beyond_chance():
+    rows = {row.said: row for row in sentences(example(0.3), 1_000)}
+    worst = rows["User-level privacy with ε = 1 is substantially worse than any other method."]
+    assert worst.verdict == "yes"
+    close = {row.said: row for row in sentences(example(0.59), 1_000)}[worst.said]
+    assert isinstance(close, Open)
+    assert rows["At the same true ε = 3, sampling pairs beats sampling users."].verdict == "yes"
+    assert isinstance(rows["At the same true ε = 3, element level with pairs sampled beats user level."], Open)
+    assert isinstance(rows["Element-level accuracy rises with the diversity of a user's images."], Open)
+    axis = rows["The legend's ε is the element-level ε of the run."]
+    assert axis.verdict == "no"
+    assert "40" in axis.found
+
+
+def test_a_recorded_row_is_read_back_as_it_was():
+    from dataclasses import asdict
+
+    one = told(Way.PAIRS, Unit.ELEMENT, 3.0, 0.5)
+    row = {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(one).items()}
+    assert from_row(row) == one
