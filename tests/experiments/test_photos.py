@@ -166,7 +166,8 @@ def test_tuning_sees_neither_the_reported_photos_nor_the_reported_users(task):
 def told(way, unit, epsilon, reached, k=100, clusters=500, low=1.0):
     return Told(
         way=str(way), unit=str(unit), epsilon=epsilon, k=k, clusters=clusters, users=8_000, images=100, q=0.01,
-        steps=50, sigma=1.0, true_low=low, true_up=low, step=1.0, rho=1.0, repetition=0, iterations=(50,), accuracy=(reached,),
+        steps=50, sigma=1.0, true_low=low, true_up=low, step=1.0, rho=1.0, repetition=0, iterations=(50,),
+        accuracy=(reached,),
     )  # fmt: skip
 
 

@@ -90,11 +90,13 @@ def sentences(told: Sequence[Told], tests: int) -> list[Row]:
             tests,
         )
     )
+    fine = max((line.clusters for line in told), default=0)
+    coarse = min((line for line in told if line.clusters < fine), key=lambda line: line.clusters, default=None)
     rows.append(
         compare(
             "Element-level accuracy rises with the number of clusters.",
-            diverse,
-            find(told, Way.PRINTED, element, 3.0, clusters=min(line.clusters for line in printed)) if printed else None,
+            find(told, Way.PRINTED, element, 3.0, coarse.k, fine) if coarse else None,
+            find(told, Way.PRINTED, element, 3.0, coarse.k, coarse.clusters) if coarse else None,
             tests,
         )
     )
