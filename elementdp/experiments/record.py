@@ -111,11 +111,13 @@ def _chosen(steps: int, tuning_steps: int, step_sizes: str, repetitions: int, le
 
 @record.command()
 @_image_options
+@click.option("--name", default="photos", show_default=True, help="Name of the recorded table.")
 @click.option("--users", default=8_000, show_default=True, help="n.")
 @click.option("--q", default=0.01, show_default=True)
 def photos(
     photos: int,
     tests: int,
+    name: str,
     users: int,
     q: float,
     ways: tuple[str, ...],
@@ -129,7 +131,7 @@ def photos(
 
     plan = Plan(users=users, q=q, **_chosen(**sizes))
     data: dict[str, str] = {}
-    with recording("photos", {"photos": photos, "tests": tests, **asdict(plan)}, seed, data, folder) as tables:
+    with recording(name, {"photos": photos, "tests": tests, **asdict(plan)}, seed, data, folder) as tables:
         pool = load_pool(photos=photos, tests=tests, compute=True, report=_say)
         if pool.stand_in:
             raise click.ClickException(f"a recorded run needs the real data: {pool.reason}")

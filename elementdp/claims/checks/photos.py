@@ -1,10 +1,14 @@
 """Sections 4.3 and 4.4: the legends' ε computed now at the paper's sizes, and what recorded runs decide."""
 
+from typing import TYPE_CHECKING
+
 from elementdp.claims.ledger import Effort, check
 from elementdp.claims.verdict import Fact, Finding, Gap, Role
-from elementdp.errors import ElementdpError
-from elementdp.experiments.recorded import Recorded, read
+from elementdp.experiments.recorded import FOLDER, Recorded, read
 from elementdp.privacy import Unit
+
+if TYPE_CHECKING:
+    from elementdp.experiments.photos import Told
 
 RATES = {Effort.SMOKE: (0.01,), Effort.QUICK: (0.01, 0.05), Effort.PAPER: (0.002, 0.01, 0.05, 0.2)}
 """Sampling rates tried; the paper leaves q open."""
@@ -34,25 +38,26 @@ def _legend(epsilon: float, k: int, clusters: int, users: int, rates: tuple[floa
     return facts
 
 
-def _recorded(name: str) -> Recorded | None:
-    """The recorded run; None where the package was installed without the repository."""
-    try:
-        return read(name)
-    except ElementdpError:
-        return None
+def _lines(name: str) -> tuple[list[Recorded], list["Told"]]:
+    """The recorded runs and their lines; none where the package was installed without the repository."""
+    from elementdp.experiments.photos import from_row, recorded_lines
+
+    if name == "photos":
+        return recorded_lines()
+    runs = [read(name)] if (FOLDER / f"{name}.json").is_file() else []
+    return runs, [from_row(row) for run in runs for row in run.rows("lines")]
 
 
 def _finding(name: str, facts: list[Fact]) -> Finding:
     """The facts, those of the recorded run added; sentences it does not decide are named in the repair."""
     from elementdp.experiments.cifar import sentences as of_cifar
-    from elementdp.experiments.photos import Open, from_row
+    from elementdp.experiments.photos import Open
     from elementdp.experiments.photos import sentences as of_photos
 
     still: list[str] = []
-    run = _recorded(name)
-    if run is not None:
-        told = [from_row(row) for row in run.rows("lines")]
-        rows = (of_photos if name == "photos" else of_cifar)(told, run.provenance.parameters["tests"] // 2)
+    runs, told = _lines(name)
+    if runs:
+        rows = (of_photos if name == "photos" else of_cifar)(told, runs[0].provenance.parameters["tests"] // 2)
         where = f"(recorded, n = {told[0].users:,}, T = {told[0].steps:,} of the paper's {PAPER_STEPS:,})"
         for row in rows:
             if isinstance(row, Open):

@@ -13,7 +13,7 @@ from elementdp.experiments.photos.lines import (
     true_epsilon,
 )
 from elementdp.experiments.photos.pool import Pool, load_pool, reduced, stand_in
-from elementdp.experiments.photos.sentences import Open, sentences
+from elementdp.experiments.photos.sentences import Open, recorded_lines, sentences
 
 __all__ = [
     "LEGEND",
@@ -34,6 +34,7 @@ __all__ = [
     "load_pool",
     "noise_for",
     "non_private",
+    "recorded_lines",
     "reduced",
     "run",
     "sentences",

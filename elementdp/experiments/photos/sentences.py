@@ -3,14 +3,30 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from elementdp.experiments.photos.curves import Told
+from elementdp.errors import ElementdpError
+from elementdp.experiments.photos.curves import Told, from_row
 from elementdp.experiments.photos.lines import Way
+from elementdp.experiments.recorded import FOLDER, Recorded, read
 from elementdp.experiments.settled import Settled
 from elementdp.privacy import Unit
 
 Z_95 = 1.96
 """Two accuracies on the same number of test photos differ when they are this many standard errors apart."""
+
+
+RUNS = ("photos", "photos-clusters")
+"""Recorded runs of this section; the second adds lines to the first and is of the same size."""
+
+
+def recorded_lines(folder: Path = FOLDER) -> tuple[list[Recorded], list[Told]]:
+    """The recorded runs that are there, and all their lines together."""
+    runs = [read(name, folder) for name in RUNS if (folder / f"{name}.json").is_file()]
+    sizes = {tuple(run.provenance.parameters[name] for name in ("users", "steps", "q", "tests")) for run in runs}
+    if len(sizes) > 1:
+        raise ElementdpError(f"recorded runs of different sizes cannot be compared line by line: {sorted(sizes)}")
+    return runs, [from_row(row) for run in runs for row in run.rows("lines")]
 
 
 @dataclass(frozen=True)
