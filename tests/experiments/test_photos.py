@@ -203,3 +203,24 @@ def test_a_recorded_row_is_read_back_as_it_was():
     one = told(Way.PAIRS, Unit.ELEMENT, 3.0, 0.5)
     row = {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(one).items()}
     assert from_row(row) == one
+
+
+def test_recorded_noise_and_true_epsilon_are_computed_again():
+    from elementdp.experiments.recorded import FOLDER, read
+
+    names = [name for name in ("photos", "photos-clusters", "cifar") if (FOLDER / f"{name}.json").is_file()]
+    assert names, "the repository has recorded image runs"
+    lines = {
+        (one.way, one.unit, one.epsilon, one.clusters, one.users, one.q, one.steps): one
+        for name in names
+        for one in map(from_row, read(name).rows("lines"))
+    }
+    for one in lines.values():
+        assert one.iterations[-1] == one.steps == Schedule(one.images, one.q, one.steps).steps
+        if one.epsilon != 3.0:
+            continue
+        same = Line(Way(one.way), Unit(one.unit), one.epsilon, one.k, one.clusters, one.users)
+        schedule = Schedule(one.images, one.q, one.steps)
+        assert noise_for(same, schedule) == pytest.approx(one.sigma, rel=1e-6)
+        band = true_epsilon(same, schedule)
+        assert (band.low, band.up) == pytest.approx((one.true_low, one.true_up), rel=1e-6)
