@@ -60,17 +60,30 @@ def test_differences_are_taken_repetition_by_repetition():
     assert math.isnan(single.standard_error)
 
 
-def test_a_short_run_settles_no_sentence_about_trained_networks():
-    told = [
-        line((0.3, 0.4), 0, Way.NONE, epsilon=math.inf), line((0.2, 0.39), 0, Way.PRINTED), line((0.2, 0.39), 0),
-        line((0.1, 0.2), 0, Way.TRUE), line((0.1, 0.1), 0, Way.TRUE, Unit.USER), line((0.1, 0.1), 0, Way.PRINTED, k=5),
+def lines_of(repetition, shift=0.0):
+    return [
+        line((0.3, 0.4), repetition, Way.NONE, epsilon=math.inf), line((0.2, 0.39 + shift), repetition, Way.PRINTED),
+        line((0.2, 0.39 + shift), repetition), line((0.1, 0.2 - shift), repetition, Way.TRUE),
+        line((0.1, 0.1), repetition, Way.TRUE, Unit.USER), line((0.1, 0.1), repetition, Way.PRINTED, k=5),
     ]  # fmt: skip
-    rows = {row.said: row for row in sentences(told, 1_000)}
+
+
+def test_one_repetition_settles_nothing_but_the_accounting():
+    rows = {row.said: row for row in sentences(lines_of(0))}
+    axis = rows.pop("The legend's ε is the element-level ε of the run.")
+    assert axis.verdict == "no"
+    assert all(isinstance(row, Open) for row in rows.values())
+
+
+def test_repetitions_settle_what_their_bars_allow():
+    pairs = "At the same true ε = 3, sampling pairs beats sampling users."
+    rows = {row.said: row for row in sentences(lines_of(0) + lines_of(1, shift=0.01))}
+    assert rows[pairs].verdict == "yes"
+    assert rows["Fewer elements a user, worse performance."].verdict == "yes"
     assert isinstance(rows["Every user-level line is at least 15 points worse than non-private training."], Open)
     assert isinstance(rows["As the sample size n grows, the accuracy improves."], Open)
-    assert rows["Fewer elements a user, worse performance."].verdict == "yes"
-    assert rows["The legend's ε is the element-level ε of the run."].verdict == "no"
-    assert rows["At the same true ε = 3, element level with pairs sampled beats user level."].verdict == "yes"
+    noisy = {row.said: row for row in sentences(lines_of(0) + lines_of(1, shift=-0.2))}
+    assert isinstance(noisy[pairs], Open)
 
 
 def test_a_small_run_tells_every_line():

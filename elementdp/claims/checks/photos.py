@@ -57,7 +57,8 @@ def _finding(name: str, facts: list[Fact]) -> Finding:
     still: list[str] = []
     runs, told = _lines(name)
     if runs:
-        rows = (of_photos if name == "photos" else of_cifar)(told, runs[0].provenance.parameters["tests"] // 2)
+        tests = runs[0].provenance.parameters["tests"] // 2
+        rows = of_photos(told, tests) if name == "photos" else of_cifar(told)
         where = f"(recorded, n = {told[0].users:,}, T = {told[0].steps:,} of the paper's {PAPER_STEPS:,})"
         for row in rows:
             if isinstance(row, Open):
