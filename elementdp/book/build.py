@@ -46,6 +46,7 @@ def build(
     pages = {book.page: (book, _page(project, book, outcomes.get(book.page), profile)) for book in notebooks}
     if missing:
         preview = project.build / "preview"
+        stage(project, pages, preview / "stage")
         _jupyter_book(project, pages, preview, strict=False)
         raise BookError(
             f"a partial book: {', '.join(missing)} have not been run with profile {profile}. "
@@ -121,9 +122,8 @@ def _tree(folder: Path) -> dict[str, str]:
 def _jupyter_book(
     project: Project, pages: Mapping[str, tuple[Notebook, NotebookNode]], target: Path, *, strict: bool
 ) -> None:
-    """Stage and build into ``target/html``, which is replaced only by a book that is complete."""
+    """Build the pages staged in ``target/stage`` into ``target/html``, replaced only by a book that is complete."""
     folder = target / "stage"
-    stage(project, pages, folder)
     command = [
         sys.executable,
         "-c",

@@ -3,7 +3,6 @@
 import json
 import platform
 import re
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -113,7 +112,3 @@ class Cache:
     def drop(self, name: str, entry: str) -> None:
         """Forget one entry."""
         self._path(name, entry).unlink(missing_ok=True)
-
-    def clear(self) -> None:
-        """Forget everything."""
-        shutil.rmtree(self.project.build / "cache", ignore_errors=True)
