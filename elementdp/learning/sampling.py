@@ -18,17 +18,35 @@ def users_per_step(q: float, n_users: int) -> int:
     return m
 
 
+def heads(count: int, q: float, generator: torch.Generator) -> Indices:
+    """Which of ``count`` independent coins of rate q fall on heads, ascending.
+
+    For a small q the gaps between heads are drawn instead, which are geometric: work for qn numbers, not for n.
+    """
+    if q > 0.1:
+        return np.flatnonzero(torch.rand(count, generator=generator, dtype=torch.float64).numpy() < q)
+    found: list[Indices] = []
+    last = -1
+    while last < count:
+        size = 16 + int(1.1 * q * (count - last))
+        uniform = torch.rand(size, generator=generator, dtype=torch.float64).numpy()
+        gaps = 1 + np.floor(np.log1p(-uniform) / np.log1p(-q)).astype(np.int64)
+        places = last + np.cumsum(gaps)
+        found.append(places[places < count])
+        last = int(places[-1])
+    return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
+
+
 def draw(sampler: Sampler, q: float, groups: Groups, n_users: int, generator: torch.Generator) -> Indices:
     """The groups of one step. Users without data are drawn like all others; they have nothing to add."""
     everyone = np.arange(len(groups))
     if sampler is Sampler.NONE:
         return everyone
     if sampler is Sampler.POISSON_PAIRS:
-        coins = torch.rand(len(groups), generator=generator, dtype=torch.float64).numpy()
-        return everyone[coins < q]
+        return heads(len(groups), q, generator)
+    present = np.zeros(n_users, dtype=bool)
     if sampler is Sampler.POISSON_USERS:
-        present = torch.rand(n_users, generator=generator, dtype=torch.float64).numpy() < q
+        present[heads(n_users, q, generator)] = True
     else:
-        present = np.zeros(n_users, dtype=bool)
         present[torch.randperm(n_users, generator=generator)[: users_per_step(q, n_users)].numpy()] = True
     return everyone[present[groups.user]]

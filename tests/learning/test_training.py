@@ -15,7 +15,7 @@ from elementdp.errors import ArgumentError, ElementdpError
 from elementdp.learning import Ball, Box, GroupClipper, StepSize, Target, UserData, element_loss, element_risk, train
 from elementdp.learning.domain import gradient_mapping
 from elementdp.learning.iteration import Polyak
-from elementdp.learning.sampling import draw, users_per_step
+from elementdp.learning.sampling import draw, heads, users_per_step
 from elementdp.privacy import Sampler, SubsampledGaussian, Unit, account
 
 USERS = [0, 0, 0, 0, 1, 1, 3, 3, 3, 4]  # user 2 has no data
@@ -108,6 +108,27 @@ def test_element_loss_is_the_sum_over_elements_of_mean_losses():
 
 
 # ---------------------------------------------------------------------------------------------------------- samplers
+
+
+@pytest.mark.parametrize("q", [0.02, 0.1, 0.3])
+def test_coins_are_independent_whichever_way_they_are_tossed(q):
+    # 0.3 tosses every coin, the others draw the gaps between heads; single and joint rates decide.
+    generator, tosses, count = torch.Generator().manual_seed(4), 20_000, 40
+    shown = np.zeros((tosses, count))
+    for row in shown:
+        places = heads(count, q, generator)
+        assert (np.diff(places) > 0).all()
+        row[places] = 1
+    together = shown.T @ shown / tosses
+    expected = np.where(np.eye(count, dtype=bool), q, q * q)
+    assert np.abs(together - expected).max() < 5 * math.sqrt(q / tosses)
+    assert shown.sum(1).var() == pytest.approx(count * q * (1 - q), rel=0.05)
+
+
+def test_no_coin_falls_on_heads_at_a_rate_near_zero_nor_among_none():
+    generator = torch.Generator().manual_seed(0)
+    assert len(heads(0, 0.05, generator)) == 0
+    assert len(heads(50, 1e-12, generator)) == 0
 
 
 def frequencies(sampler, q, draws=4000):
