@@ -3,13 +3,18 @@
 import json
 import math
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from elementdp.experiments.recorded import FOLDER, recording
+
+if TYPE_CHECKING:
+    from elementdp.experiments.cifar import Plan as CifarPlan
+    from elementdp.experiments.photos import Line, Task
+    from elementdp.experiments.photos import Plan as PhotoPlan
 
 
 @click.group()
@@ -84,7 +89,13 @@ def _image_options(command: Callable[..., None]) -> Callable[..., None]:
         click.option("--tests", type=int, required=True, help="Test photos; half of them only tune."),
         click.option("--steps", default=40_000, show_default=True, help="T."),
         click.option("--tuning-steps", default=2_000, show_default=True),
-        click.option("--step-sizes", default="", help="Step sizes tried, separated by commas."),
+        click.option("--step-sizes", default="", help="Ladder of step sizes to climb, separated by commas."),
+        click.option("--rhos", default="", help="Clipping radii tried for every line, separated by commas."),
+        click.option(
+            "--backbone", default="resnet50", show_default=True, help="resnet50 (the paper's) or mobilenet-v2."
+        ),
+        click.option("--device", default="cpu", show_default=True, help="cpu, cuda or mps: where training runs."),
+        click.option("--evaluations", default=40, show_default=True, help="Points of a training curve."),
         click.option("--repetitions", default=1, show_default=True),
         click.option("--legend", default="", help="JSON list of lines instead of the paper's."),
         click.option("--way", "ways", multiple=True, help="Only lines told in this way; may be repeated."),
@@ -97,10 +108,16 @@ def _image_options(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-def _chosen(steps: int, tuning_steps: int, step_sizes: str, repetitions: int, legend: str) -> dict[str, Any]:
-    found: dict[str, Any] = {"steps": steps, "tuning_steps": tuning_steps, "repetitions": repetitions}
+def _numbers(text: str) -> tuple[float, ...]:
+    return tuple(float(number) for number in text.split(","))
+
+
+def _chosen(step_sizes: str, rhos: str, legend: str, **counts: int) -> dict[str, Any]:
+    found: dict[str, Any] = dict(counts)
     if step_sizes:
-        found["step_sizes"] = tuple(float(size) for size in step_sizes.split(","))
+        found["step_sizes"] = _numbers(step_sizes)
+    if rhos:
+        found["rhos"] = _numbers(rhos)
     if legend:
         found["legend"] = tuple(
             (str(what), math.inf if epsilon is None else float(epsilon), int(k), int(last))
@@ -114,12 +131,20 @@ def _chosen(steps: int, tuning_steps: int, step_sizes: str, repetitions: int, le
 @click.option("--name", default="photos", show_default=True, help="Name of the recorded table.")
 @click.option("--users", default=8_000, show_default=True, help="n.")
 @click.option("--q", default=0.01, show_default=True)
+@click.option("--dimension", default=0, show_default=True, help="Numbers features are projected to; 0: not at all.")
+@click.option("--study-rates", default="", help="Other rates tried for the first private lines, separated by commas.")
+@click.option("--study-rhos", default="", help="Other radii tried for them.")
 def photos(
     photos: int,
     tests: int,
     name: str,
     users: int,
     q: float,
+    dimension: int,
+    study_rates: str,
+    study_rhos: str,
+    backbone: str,
+    device: str,
     ways: tuple[str, ...],
     work: Path,
     seed: int,
@@ -131,23 +156,32 @@ def photos(
 
     plan = Plan(users=users, q=q, **_chosen(**sizes))
     data: dict[str, str] = {}
-    with recording(name, {"photos": photos, "tests": tests, **asdict(plan)}, seed, data, folder) as tables:
-        pool = load_pool(photos=photos, tests=tests, compute=True, report=_say)
+    choices = {"photos": photos, "tests": tests, "backbone": backbone, "dimension": dimension, "device": device}
+    with recording(name, {**choices, **asdict(plan)}, seed, data, folder) as tables:
+        pool = load_pool(photos=photos, tests=tests, dimension=dimension, backbone=backbone, compute=True, report=_say)
         if pool.stand_in:
             raise click.ClickException(f"a recorded run needs the real data: {pool.reason}")
         data.update(pool.data)
-        lines = [line for line in plan.lines() if not ways or str(line.way) in ways]
-        told = figure(last_layer(pool, plan, seed), plan, lines, _say, work)
-        tables["lines"] = [asdict(line) for line in told]
+        task = last_layer(pool, plan, seed)
+        lines = _of(plan.lines(), ways)
+        if study_rates or study_rhos:
+            tables["choices"] = _studied(task, plan, lines, study_rates, study_rhos, work, device)
+        tables["lines"] = [asdict(line) for line in figure(task, plan, lines, _say, work, device)]
 
 
 @record.command()
 @_image_options
+@click.option("--name", default="cifar", show_default=True, help="Name of the recorded table.")
 @click.option("--users-a-step", default=20.0, show_default=True, help="qn.")
+@click.option("--study-rhos", default="", help="Radii tried for the first private lines, separated by commas.")
 def cifar(
     photos: int,
     tests: int,
+    name: str,
     users_a_step: float,
+    study_rhos: str,
+    backbone: str,
+    device: str,
     ways: tuple[str, ...],
     work: Path,
     seed: int,
@@ -160,14 +194,41 @@ def cifar(
 
     plan = Plan(users_a_step=users_a_step, **_chosen(**sizes))
     data: dict[str, str] = {}
-    with recording("cifar", {"photos": photos, "tests": tests, **asdict(plan)}, seed, data, folder) as tables:
-        pool = load_photos(photos=photos, tests=tests, compute=True, report=_say)
+    choices = {"photos": photos, "tests": tests, "backbone": backbone, "device": device}
+    with recording(name, {**choices, **asdict(plan)}, seed, data, folder) as tables:
+        pool = load_photos(photos=photos, tests=tests, backbone=backbone, dimension=0, compute=True, report=_say)
         if pool.stand_in:
             raise click.ClickException(f"a recorded run needs the real data: {pool.reason}")
         data.update(pool.data)
-        lines = [line for line in plan.lines() if not ways or str(line.way) in ways]
-        told = figure(whole_network(pool, plan, seed), plan, lines, _say, work)
-        tables["lines"] = [asdict(line) for line in told]
+        task = whole_network(pool, plan, seed)
+        lines = _of(plan.lines(), ways)
+        if study_rhos:
+            tables["choices"] = _studied(task, plan, lines, "", study_rhos, work, device)
+        tables["lines"] = [asdict(line) for line in figure(task, plan, lines, _say, work, device)]
+
+
+def _of(lines: "list[Line]", ways: tuple[str, ...]) -> "list[Line]":
+    return [line for line in lines if not ways or str(line.way) in ways]
+
+
+def _studied(
+    task: "Task", plan: "PhotoPlan | CifarPlan", lines: "list[Line]", rates: str, rhos: str, work: Path, device: str
+) -> list[dict[str, Any]]:
+    """Rates and radii tried, at the tuning's share of the work, for the first line of each unit at a true ε."""
+    from elementdp.experiments.photos import Way, study
+
+    found = []
+    first = {
+        line.unit: line for line in reversed(lines) if line.way is (Way.PAIRS if line.unit == "element" else Way.TRUE)
+    }
+    for line in first.values():
+        schedule = replace(plan.schedule(line), steps=plan.tuning_steps)
+        radii = dict.fromkeys((plan.rhos[0], *(_numbers(rhos) if rhos else ())))
+        found += study(
+            task, line, schedule, _numbers(rates) if rates else (), list(radii), plan.step_sizes, work, device
+        )
+        _say(f"choices tried for {line.label}: {[(row.q, row.rho, round(row.accuracy, 4)) for row in found]}")
+    return [asdict(row) for row in found]
 
 
 def _say(line: str) -> None:

@@ -13,8 +13,9 @@ from elementdp.data.pseudo_users import PseudoUsers, pseudo_users
 from elementdp.data.store import digest_arrays
 from elementdp.errors import ArgumentError, at_least
 from elementdp.experiments.cifar.pool import Photos
-from elementdp.experiments.photos.curves import NO_CLIP, Setting, Task, Told, halves, top, user_data
-from elementdp.experiments.photos.lines import Line, Schedule, Way, non_private, three_ways
+from elementdp.experiments.photos.curves import Task, Told, halves, top, user_data
+from elementdp.experiments.photos.lines import Line, Schedule, non_private, three_ways
+from elementdp.experiments.photos.tuning import Ladder, ladders
 from elementdp.learning import UserData
 from elementdp.privacy import Unit
 
@@ -63,7 +64,7 @@ class Plan:
     steps: int = 40_000  # T
     users_a_step: float = 20.0  # qn
     rhos: tuple[float, ...] = (1.0,)
-    step_sizes: tuple[float, ...] = (0.1, 0.3, 1.0)
+    step_sizes: tuple[float, ...] = (0.03, 0.1, 0.3, 1.0, 3.0)
     tuning_steps: int = 1_000
     evaluations: int = 40
     repetitions: int = 1
@@ -88,12 +89,9 @@ class Plan:
             found += three_ways(Unit(what), epsilon, k, self.clusters, n)
         return found
 
-    def settings(self, line: Line) -> list[Setting]:
-        """What is tried for a line; α is for an average of the groups, whose sum is k times longer."""
-        groups = line.k if line.unit is Unit.ELEMENT else 1
-        if line.way is Way.NONE:
-            return [Setting(step / groups, NO_CLIP) for step in self.step_sizes]
-        return [Setting(step / rho / groups, rho) for rho in self.rhos for step in self.step_sizes]
+    def choices(self, line: Line) -> list[Ladder]:
+        """What is tried for a line."""
+        return ladders(line, self.rhos, self.step_sizes)
 
 
 def whole_network(photos: Photos, plan: Plan, seed: int = 0) -> Task:
@@ -113,8 +111,9 @@ def whole_network(photos: Photos, plan: Plan, seed: int = 0) -> Task:
         return user_data(inputs, labels, held(line.k, line.users, repetition), content)
 
     def score(model: nn.Module, part: int) -> float:
+        device = next(model.parameters()).device
         with torch.no_grad():
-            return top(model(tests[parts[part]]), answers[parts[part]], 1)
+            return top(model(tests[parts[part]].to(device)), answers[parts[part]].to(device), 1)
 
     return Task(tutorial_network, data, score, f"tutorial network {content} {seed}")
 

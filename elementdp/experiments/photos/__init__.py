@@ -1,6 +1,6 @@
 """Section 4.3: tuning the last layer of a network on photos."""
 
-from elementdp.experiments.photos.curves import Setting, Task, Told, from_row, run, tuned
+from elementdp.experiments.photos.curves import Setting, Task, Told, from_row, run
 from elementdp.experiments.photos.figure import LEGEND, Plan, figure, holdings, last_layer
 from elementdp.experiments.photos.lines import (
     Line,
@@ -14,6 +14,7 @@ from elementdp.experiments.photos.lines import (
 )
 from elementdp.experiments.photos.pool import Pool, load_pool, reduced, stand_in
 from elementdp.experiments.photos.sentences import Open, recorded_lines, sentences
+from elementdp.experiments.photos.tuning import Studied, Tuned, climb, ladders, study, tuned
 
 __all__ = [
     "LEGEND",
@@ -23,13 +24,17 @@ __all__ = [
     "Pool",
     "Schedule",
     "Setting",
+    "Studied",
     "Task",
     "Told",
+    "Tuned",
     "Way",
+    "climb",
     "event",
     "figure",
     "from_row",
     "holdings",
+    "ladders",
     "last_layer",
     "load_pool",
     "noise_for",
@@ -39,6 +44,7 @@ __all__ = [
     "run",
     "sentences",
     "stand_in",
+    "study",
     "three_ways",
     "true_epsilon",
     "tuned",

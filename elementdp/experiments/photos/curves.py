@@ -3,8 +3,9 @@
 import hashlib
 import json
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
 from itertools import accumulate
 from pathlib import Path
 
@@ -39,6 +40,10 @@ class Task:
     content: str
 
 
+Trial = tuple[float, float, float]
+"""A setting that tuning tried, (α, ρ), and the accuracy it reached on held-out users and photos."""
+
+
 @dataclass(frozen=True)
 class Told:
     """A line that was run: its noise, the ε it really has, the tuned setting, and how well it did."""
@@ -60,6 +65,8 @@ class Told:
     repetition: int
     iterations: tuple[int, ...]
     accuracy: tuple[float, ...]  # of the iterate then
+    seconds: float = field(default=0.0, compare=False)  # spent on it, over all resumptions
+    tried: tuple[Trial, ...] = ()  # what the tuning saw
 
     @property
     def best(self) -> list[float]:
@@ -106,6 +113,7 @@ def run(
     evaluations: int = 20,
     stop: int = 0,
     work: Path | None = None,
+    device: str = "cpu",
 ) -> Told:
     """Train one line and score it on the way; ``stop`` ends early (0: all T steps), with the noise of the whole run.
 
@@ -117,11 +125,15 @@ def run(
     key = repr((line, schedule, setting, part, repetition, steps, every, task.content))
     name = hashlib.sha256(key.encode()).hexdigest()[:24]
     seen: dict[int, float] = {}
+    before = 0.0
     sidecar = None if work is None else work / f"{name}.json"
     if sidecar is not None and sidecar.is_file():
-        seen = {int(step): value for step, value in json.loads(sidecar.read_text()).items()}
+        kept = json.loads(sidecar.read_text())
+        seen, before = {int(step): value for step, value in kept["seen"].items()}, kept["seconds"]
+    clock = time.perf_counter()
     wanted = {*range(every, steps + 1, every), steps}
     checkpoint = None if work is None else work / f"{name}.checkpoint"
+    finished = wanted <= seen.keys()
     while not wanted <= seen.keys():
         torch.manual_seed(repetition)
         model = task.make()
@@ -130,7 +142,7 @@ def run(
             if step in wanted:
                 seen[step] = task.score(now, part)
                 if sidecar is not None:
-                    write_atomic(sidecar, json.dumps(seen))
+                    write_atomic(sidecar, json.dumps({"seen": seen, "seconds": before + time.perf_counter() - clock}))
 
         train(
             model,
@@ -145,6 +157,7 @@ def run(
             sampler=line.sampler,
             step_size=StepSize(setting.step),
             seed=1_000 * part + repetition,
+            device=device,
             checkpoint=checkpoint,
             checkpoint_every=every,
             progress=False,
@@ -171,22 +184,8 @@ def run(
         repetition=repetition,
         iterations=tuple(sorted(seen)),
         accuracy=tuple(seen[step] for step in sorted(seen)),
+        seconds=round(before if finished else before + time.perf_counter() - clock, 1),
     )
-
-
-def tuned(
-    task: Task, line: Line, schedule: Schedule, settings: Sequence[Setting], stop: int, work: Path | None
-) -> Setting:
-    """The setting that does best on other users (a repetition of its own) and the tuning half of the test photos."""
-    if len(settings) == 1:
-        return settings[0]
-
-    def value(setting: Setting) -> float:
-        found = run(task, line, schedule, setting, part=0, repetition=10_000, evaluations=4, stop=stop, work=work)
-        return found.accuracy[-1]
-
-    scores = [value(setting) for setting in settings]
-    return settings[int(np.nanargmax(scores))]
 
 
 def from_row(row: dict[str, object]) -> Told:
@@ -194,6 +193,7 @@ def from_row(row: dict[str, object]) -> Told:
     values = dict(row)
     values["iterations"] = tuple(values["iterations"])  # type: ignore[arg-type]
     values["accuracy"] = tuple(values["accuracy"])  # type: ignore[arg-type]
+    values["tried"] = tuple(tuple(trial) for trial in values.get("tried", ()))  # type: ignore[attr-defined]
     return Told(**values)  # type: ignore[arg-type]
 
 

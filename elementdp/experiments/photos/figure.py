@@ -1,7 +1,7 @@
 """Figure 4 of the paper: tuning the last layer on photos, the legend's lines, each private one told three ways."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Protocol
@@ -12,9 +12,10 @@ from torch import nn
 
 from elementdp.data.pseudo_users import PseudoUsers, pseudo_users
 from elementdp.errors import ArgumentError, at_least
-from elementdp.experiments.photos.curves import NO_CLIP, Setting, Task, Told, halves, run, top, tuned, user_data
+from elementdp.experiments.photos.curves import Task, Told, halves, run, top, user_data
 from elementdp.experiments.photos.lines import Line, Schedule, Way, non_private, three_ways
 from elementdp.experiments.photos.pool import Pool, fingerprint
+from elementdp.experiments.photos.tuning import Ladder, ladders, tuned
 from elementdp.learning import UserData
 from elementdp.privacy import Unit
 
@@ -52,7 +53,7 @@ class Sizes(Protocol):
     @property
     def repetitions(self) -> int: ...
     def schedule(self, line: Line) -> Schedule: ...
-    def settings(self, line: Line) -> list[Setting]: ...
+    def choices(self, line: Line) -> list[Ladder]: ...
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class Plan:
     steps: int = 40_000  # T
     q: float = 0.01
     rhos: tuple[float, ...] = (0.3,)
-    step_sizes: tuple[float, ...] = (1.0, 3.0, 10.0, 30.0)  # α, for updates clipped to ρ = 1; α = these over ρ
+    step_sizes: tuple[float, ...] = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)  # α for updates of length 1
     tuning_steps: int = 2_000
     evaluations: int = 40
     repetitions: int = 1
@@ -91,12 +92,9 @@ class Plan:
                 found += three_ways(Unit(what), epsilon, k, clusters, self.users)
         return found
 
-    def settings(self, line: Line) -> list[Setting]:
-        """What is tried for a line. Sums over k groups a user are k times longer than an average: α is divided by k."""
-        groups = line.k if line.unit is Unit.ELEMENT else 1
-        if line.way is Way.NONE:
-            return [Setting(step / min(self.rhos) / groups, NO_CLIP) for step in self.step_sizes]
-        return [Setting(step / rho / groups, rho) for rho in self.rhos for step in self.step_sizes]
+    def choices(self, line: Line) -> list[Ladder]:
+        """What is tried for a line."""
+        return ladders(line, self.rhos, self.step_sizes)
 
 
 def last_layer(pool: Pool, plan: Plan, seed: int = 0) -> Task:
@@ -117,8 +115,9 @@ def last_layer(pool: Pool, plan: Plan, seed: int = 0) -> Task:
         return user_data(inputs, labels, held(line.k, line.clusters, repetition), content)
 
     def score(model: nn.Module, part: int) -> float:
+        device = next(model.parameters()).device
         with torch.no_grad():
-            return top(model(tests[parts[part]]), answers[parts[part]], TOP)
+            return top(model(tests[parts[part]].to(device)), answers[parts[part]].to(device), TOP)
 
     return Task(make, data, score, f"last layer {content} {seed}")
 
@@ -140,24 +139,30 @@ def figure(
     lines: Sequence[Line],
     report: Callable[[str], None] = lambda line: None,
     work: Path | None = None,
+    device: str = "cpu",
 ) -> list[Told]:
     """Every line with its tuned setting, on users and test photos that the tuning has not seen."""
     told = []
+    rungs: dict[tuple[Unit, Way], int] = {}
     for number, line in enumerate(lines, start=1):
-        setting = tuned(task, line, plan.schedule(line), plan.settings(line), plan.tuning_steps, work)
+        schedule = plan.schedule(line)
+        start = rungs.get((line.unit, line.way))  # lines of one kind end on neighbouring rungs
+        best = tuned(task, line, schedule, plan.choices(line), plan.tuning_steps, work, device, start)
+        rungs[line.unit, line.way] = best.rung
         for repetition in range(plan.repetitions):
             found = run(
                 task,
                 line,
-                plan.schedule(line),
-                setting,
+                schedule,
+                best.setting,
                 repetition=repetition,
                 evaluations=plan.evaluations,
                 work=work,
+                device=device,
             )
-            told.append(found)
+            told.append(replace(found, tried=best.tried))
             report(
-                f"{number}/{len(lines)} {line.label}: {found.reached:.4f} "
-                f"(σ = {found.sigma:.3g}, α = {setting.step:.3g}, true ε ≤ {found.true_up:.3g})"
+                f"{number}/{len(lines)} {line.label}: {found.reached:.4f} (σ = {found.sigma:.3g}, "
+                f"α = {found.step:.3g}, true ε ≤ {found.true_up:.3g}, {found.seconds / found.steps:.3f} s a step)"
             )
     return told
