@@ -18,9 +18,11 @@ from elementdp.experiments.photos import (
     Task,
     Told,
     Way,
+    climb,
     event,
     figure,
     from_row,
+    ladders,
     last_layer,
     load_pool,
     noise_for,
@@ -28,6 +30,7 @@ from elementdp.experiments.photos import (
     run,
     sentences,
     stand_in,
+    study,
     true_epsilon,
 )
 from elementdp.experiments.photos.curves import top
@@ -161,6 +164,51 @@ def test_tuning_sees_neither_the_reported_photos_nor_the_reported_users(task):
     assert set(parts) == {0, 1}
     assert repetitions[-1] == found.repetition == 0
     assert 0 not in repetitions[:-1]
+
+
+@pytest.mark.parametrize("peak", range(7))
+@pytest.mark.parametrize("start", [0, 3, 6])
+def test_climbing_finds_the_top_of_a_hill_without_trying_every_rung(peak, start):
+    ladder = [Setting(float(rung), 1.0) for rung in range(7)]
+    seen = []
+
+    def value(setting):
+        seen.append(setting.step)
+        return -abs(setting.step - peak)
+
+    rung, best = climb(value, ladder, start)
+    assert (rung, best) == (peak, 0)
+    assert len(seen) == len(set(seen)) <= abs(peak - start) + 3
+
+
+def test_ladders_are_for_updates_of_length_one():
+    (ladder,) = ladders(line(k=4), [0.5], [3.0, 1.0])
+    assert ladder == [Setting(1.0 / 0.5 / 4, 0.5), Setting(3.0 / 0.5 / 4, 0.5)]
+    assert ladders(line(Way.TRUE, Unit.USER, k=4), [0.5], [1.0]) == [[Setting(2.0, 0.5)]]
+    assert ladders(Line(Way.NONE, Unit.ELEMENT, math.inf, 4, 8, 60), [0.5, 1.0], [1.0]) == [[Setting(0.25, math.inf)]]
+    assert len(ladders(line(), [0.5, 1.0], [1.0, 2.0])) == 2
+
+
+def test_everything_tried_is_listed_and_the_best_of_it_is_taken(task):
+    plan = Plan(users=60, images=10, steps=6, q=0.2, rhos=(0.1, 1.0), step_sizes=(0.1, 1.0, 10.0), tuning_steps=6)
+    (found,) = figure(task, plan, [line()])
+    step, rho, _ = max(found.tried, key=lambda trial: trial[2])
+    assert (found.step, found.rho) == (step, rho)
+    assert {trial[1] for trial in found.tried} == {0.1, 1.0}
+    assert 4 <= len(found.tried) <= 6
+
+
+def test_rates_are_compared_at_equal_work(task):
+    rows = study(task, line(), Schedule(10, 0.2, 6), rates=(0.1, 0.4), rhos=(0.3, 1.0), step_sizes=(1.0, 10.0))
+    assert [(row.q, row.steps, row.rho) for row in rows] == [
+        (0.2, 6, 0.3),
+        (0.2, 6, 1.0),
+        (0.1, 12, 0.3),
+        (0.4, 3, 0.3),
+    ]
+    for row in rows:
+        assert row.sigma == noise_for(line(), Schedule(10, row.q, row.steps))
+        assert 0 <= row.accuracy <= 1
 
 
 def told(way, unit, epsilon, reached, k=100, clusters=500, low=1.0):
