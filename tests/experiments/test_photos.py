@@ -1,6 +1,7 @@
 """Section 4.3 in small: noise, curves that resume, and sentences that follow the numbers."""
 
 import math
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from elementdp.experiments.photos import (
     Task,
     Told,
     Way,
+    advantages,
     climb,
     event,
     figure,
@@ -245,9 +247,46 @@ def test_sentences_are_settled_only_beyond_chance():
     assert "40" in axis.found
 
 
-def test_a_recorded_row_is_read_back_as_it_was():
-    from dataclasses import asdict
+def test_diversity_needs_every_step_of_the_chain_beyond_chance():
+    said = "Element-level accuracy rises with the diversity of a user's images."
 
+    def row(*reached):
+        lines = [told(Way.PRINTED, Unit.ELEMENT, 3.0, value, k) for value, k in zip(reached, (100, 30, 5), strict=True)]
+        return {row.said: row for row in sentences(lines, 1_000)}[said]
+
+    assert row(0.8, 0.7, 0.6).verdict == "yes"
+    assert isinstance(row(0.8, 0.795, 0.6), Open)
+    assert isinstance(row(0.6, 0.7, 0.8), Open)
+
+
+def test_more_clusters_are_compared_at_the_same_diversity():
+    said = "Element-level accuracy rises with the number of clusters."
+    lines = [
+        told(Way.PRINTED, Unit.ELEMENT, 3.0, 0.9, 100, 500), told(Way.PRINTED, Unit.ELEMENT, 3.0, 0.7, 30, 500),
+        told(Way.PRINTED, Unit.ELEMENT, 3.0, 0.8, 30, 50),
+    ]  # fmt: skip
+    assert isinstance({row.said: row for row in sentences(lines, 1_000)}[said], Open)
+    lines[1], lines[2] = (replace(lines[1], accuracy=(0.8,)), replace(lines[2], accuracy=(0.7,)))
+    assert {row.said: row for row in sentences(lines, 1_000)}[said].verdict == "yes"
+
+
+def test_advantages_pair_lines_of_the_same_users_at_the_same_true_epsilon():
+    lines = [
+        told(Way.NONE, Unit.ELEMENT, math.inf, 0.9), told(Way.PAIRS, Unit.ELEMENT, 3.0, 0.8),
+        told(Way.PRINTED, Unit.USER, 3.0, 0.7), told(Way.TRUE, Unit.USER, 3.0, 0.5),
+        told(Way.PAIRS, Unit.ELEMENT, 3.0, 0.6, k=5), told(Way.TRUE, Unit.USER, 1.0, 0.4),
+    ]  # fmt: skip
+    (row,) = advantages(lines, 400)
+    assert (row.k, row.plain) == (100, 0.9)
+    assert row.gain == pytest.approx(0.3)
+    assert row.standard_error == pytest.approx(math.sqrt((0.8 * 0.2 + 0.5 * 0.5) / 400))
+    twice = [*lines, replace(lines[1], accuracy=(0.7,)), replace(lines[3], accuracy=(0.5,))]
+    (row,) = advantages(twice, 400)
+    assert row.gain == pytest.approx(0.25)
+    assert row.standard_error == pytest.approx(0.05)
+
+
+def test_a_recorded_row_is_read_back_as_it_was():
     one = told(Way.PAIRS, Unit.ELEMENT, 3.0, 0.5)
     row = {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(one).items()}
     assert from_row(row) == one
@@ -256,7 +295,7 @@ def test_a_recorded_row_is_read_back_as_it_was():
 def test_recorded_noise_and_true_epsilon_are_computed_again():
     from elementdp.experiments.recorded import FOLDER, read
 
-    names = [name for name in ("photos", "photos-clusters", "cifar") if (FOLDER / f"{name}.json").is_file()]
+    names = [name for name in ("photos", "photos-few", "photos-long", "cifar") if (FOLDER / f"{name}.json").is_file()]
     assert names, "the repository has recorded image runs"
     lines = {
         (one.way, one.unit, one.epsilon, one.clusters, one.users, one.q, one.steps): one

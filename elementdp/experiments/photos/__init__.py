@@ -1,5 +1,6 @@
 """Section 4.3: tuning the last layer of a network on photos."""
 
+from elementdp.experiments.photos.advantage import Advantage, advantages
 from elementdp.experiments.photos.curves import Setting, Task, Told, from_row, run
 from elementdp.experiments.photos.figure import LEGEND, Plan, figure, holdings, last_layer
 from elementdp.experiments.photos.lines import (
@@ -18,6 +19,7 @@ from elementdp.experiments.photos.tuning import Studied, Tuned, climb, ladders, 
 
 __all__ = [
     "LEGEND",
+    "Advantage",
     "Line",
     "Open",
     "Plan",
@@ -29,6 +31,7 @@ __all__ = [
     "Told",
     "Tuned",
     "Way",
+    "advantages",
     "climb",
     "event",
     "figure",

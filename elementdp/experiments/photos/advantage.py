@@ -1,0 +1,58 @@
+"""What element level gains over user level at the same true ε, and where the gain ends."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from elementdp.experiments.photos.curves import Told
+from elementdp.experiments.photos.lines import Way
+from elementdp.experiments.photos.sentences import error
+from elementdp.privacy import Unit
+
+
+@dataclass(frozen=True)
+class Advantage:
+    """Best accuracies of two private lines and the non-private one, for the same users at the same true ε."""
+
+    epsilon: float
+    k: int
+    clusters: int
+    users: int
+    element: float
+    user: float
+    plain: float  # nan where no such line was run
+    standard_error: float  # of element - user
+
+    @property
+    def gain(self) -> float:
+        """How far element level is ahead."""
+        return self.element - self.user
+
+
+def advantages(told: Sequence[Told], tests: int) -> list[Advantage]:
+    """One row for each (ε, k, K, n) with both private lines at a true ε, by ε, n, K and falling k.
+
+    Standard errors are over repetitions where there are any, else those of an accuracy on ``tests`` photos.
+    """
+    groups: dict[tuple[float, int, int, int, str], list[float]] = {}
+    for line in told:
+        if line.way in (Way.NONE, Way.PAIRS) or (line.way, line.unit) == (Way.TRUE, Unit.USER):
+            groups.setdefault((line.epsilon, line.users, line.clusters, line.k, line.unit), []).append(line.reached)
+    found = []
+    for (epsilon, users, clusters, k, unit), reached in groups.items():
+        other = groups.get((epsilon, users, clusters, k, Unit.USER))
+        if unit != Unit.ELEMENT or math.isinf(epsilon) or other is None:
+            continue
+        plain = groups.get((math.inf, users, clusters, k, Unit.ELEMENT), [math.nan])
+        spread = math.hypot(_error(reached, tests), _error(other, tests))
+        element, user, base = (float(np.mean(values)) for values in (reached, other, plain))
+        found.append(Advantage(epsilon, k, clusters, users, element, user, base, spread))
+    return sorted(found, key=lambda row: (-row.epsilon, -row.users, -row.clusters, -row.k))
+
+
+def _error(values: Sequence[float], tests: int) -> float:
+    if len(values) == 1:
+        return error(values[0], tests)
+    return float(np.std(values, ddof=1)) / math.sqrt(len(values))
