@@ -94,7 +94,9 @@ def _image_options(command: Callable[..., None]) -> Callable[..., None]:
         click.option(
             "--backbone", default="resnet50", show_default=True, help="resnet50 (the paper's) or mobilenet-v2."
         ),
-        click.option("--device", default="cpu", show_default=True, help="cpu, cuda or mps: where training runs."),
+        click.option(
+            "--device", default="auto", show_default=True, help="cpu, cuda or mps; auto: a GPU if there is one."
+        ),
         click.option("--evaluations", default=40, show_default=True, help="Points of a training curve."),
         click.option("--repetitions", default=1, show_default=True),
         click.option("--legend", default="", help="JSON list of lines instead of the paper's."),
@@ -132,8 +134,6 @@ def _chosen(step_sizes: str, rhos: str, legend: str, **counts: int) -> dict[str,
 @click.option("--users", default=8_000, show_default=True, help="n.")
 @click.option("--q", default=0.01, show_default=True)
 @click.option("--dimension", default=0, show_default=True, help="Numbers features are projected to; 0: not at all.")
-@click.option("--study-rates", default="", help="Other rates tried for the first private lines, separated by commas.")
-@click.option("--study-rhos", default="", help="Other radii tried for them.")
 def photos(
     photos: int,
     tests: int,
@@ -142,7 +142,6 @@ def photos(
     q: float,
     dimension: int,
     study_rates: str,
-    study_rhos: str,
     backbone: str,
     device: str,
     ways: tuple[str, ...],
@@ -164,8 +163,8 @@ def photos(
         data.update(pool.data)
         task = last_layer(pool, plan, seed)
         lines = _of(plan.lines(), ways)
-        if study_rates or study_rhos:
-            tables["choices"] = _studied(task, plan, lines, study_rates, study_rhos, work, device)
+        if study_rates:
+            tables["rates"] = _studied(task, plan, lines, study_rates, work, device)
         tables["lines"] = [asdict(line) for line in figure(task, plan, lines, _say, work, device)]
 
 
@@ -173,13 +172,12 @@ def photos(
 @_image_options
 @click.option("--name", default="cifar", show_default=True, help="Name of the recorded table.")
 @click.option("--users-a-step", default=20.0, show_default=True, help="qn.")
-@click.option("--study-rhos", default="", help="Radii tried for the first private lines, separated by commas.")
 def cifar(
     photos: int,
     tests: int,
     name: str,
     users_a_step: float,
-    study_rhos: str,
+    study_rates: str,
     backbone: str,
     device: str,
     ways: tuple[str, ...],
@@ -202,8 +200,8 @@ def cifar(
         data.update(pool.data)
         task = whole_network(pool, plan, seed)
         lines = _of(plan.lines(), ways)
-        if study_rhos:
-            tables["choices"] = _studied(task, plan, lines, "", study_rhos, work, device)
+        if study_rates:
+            tables["rates"] = _studied(task, plan, lines, study_rates, work, device)
         tables["lines"] = [asdict(line) for line in figure(task, plan, lines, _say, work, device)]
 
 
@@ -212,22 +210,19 @@ def _of(lines: "list[Line]", ways: tuple[str, ...]) -> "list[Line]":
 
 
 def _studied(
-    task: "Task", plan: "PhotoPlan | CifarPlan", lines: "list[Line]", rates: str, rhos: str, work: Path, device: str
+    task: "Task", plan: "PhotoPlan | CifarPlan", lines: "list[Line]", rates: str, work: Path, device: str
 ) -> list[dict[str, Any]]:
-    """Rates and radii tried, at the tuning's share of the work, for the first line of each unit at a true ε."""
+    """Rates tried with the tuning's share of the work, for the first line of each unit at a true ε."""
     from elementdp.experiments.photos import Way, study
+    from elementdp.privacy import Unit
 
+    right = {Unit.ELEMENT: Way.PAIRS, Unit.USER: Way.TRUE}
+    first = {line.unit: line for line in reversed(lines) if line.way is right[line.unit]}
     found = []
-    first = {
-        line.unit: line for line in reversed(lines) if line.way is (Way.PAIRS if line.unit == "element" else Way.TRUE)
-    }
     for line in first.values():
         schedule = replace(plan.schedule(line), steps=plan.tuning_steps)
-        radii = dict.fromkeys((plan.rhos[0], *(_numbers(rhos) if rhos else ())))
-        found += study(
-            task, line, schedule, _numbers(rates) if rates else (), list(radii), plan.step_sizes, work, device
-        )
-        _say(f"choices tried for {line.label}: {[(row.q, row.rho, round(row.accuracy, 4)) for row in found]}")
+        found += study(task, line, schedule, _numbers(rates), plan.choices(line), work, device)
+        _say(f"rates tried for {line.label}: {[(row.q, row.rho, round(row.accuracy, 4)) for row in found]}")
     return [asdict(row) for row in found]
 
 

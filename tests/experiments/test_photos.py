@@ -171,15 +171,13 @@ def test_tuning_sees_neither_the_reported_photos_nor_the_reported_users(task):
 @pytest.mark.parametrize("peak", range(7))
 @pytest.mark.parametrize("start", [0, 3, 6])
 def test_climbing_finds_the_top_of_a_hill_without_trying_every_rung(peak, start):
-    ladder = [Setting(float(rung), 1.0) for rung in range(7)]
     seen = []
 
-    def value(setting):
-        seen.append(setting.step)
-        return -abs(setting.step - peak)
+    def value(rung):
+        seen.append(rung)
+        return -abs(rung - peak)
 
-    rung, best = climb(value, ladder, start)
-    assert (rung, best) == (peak, 0)
+    assert climb(value, 7, start) == (peak, 0)
     assert len(seen) == len(set(seen)) <= abs(peak - start) + 3
 
 
@@ -197,17 +195,12 @@ def test_everything_tried_is_listed_and_the_best_of_it_is_taken(task):
     step, rho, _ = max(found.tried, key=lambda trial: trial[2])
     assert (found.step, found.rho) == (step, rho)
     assert {trial[1] for trial in found.tried} == {0.1, 1.0}
-    assert 4 <= len(found.tried) <= 6
+    assert len({trial[:2] for trial in found.tried}) == len(found.tried) <= 6
 
 
 def test_rates_are_compared_at_equal_work(task):
-    rows = study(task, line(), Schedule(10, 0.2, 6), rates=(0.1, 0.4), rhos=(0.3, 1.0), step_sizes=(1.0, 10.0))
-    assert [(row.q, row.steps, row.rho) for row in rows] == [
-        (0.2, 6, 0.3),
-        (0.2, 6, 1.0),
-        (0.1, 12, 0.3),
-        (0.4, 3, 0.3),
-    ]
+    rows = study(task, line(), Schedule(10, 0.2, 6), (0.1, 0.4), ladders(line(), [0.3], [1.0, 10.0]))
+    assert [(row.q, row.steps) for row in rows] == [(0.2, 6), (0.1, 12), (0.4, 3)]
     for row in rows:
         assert row.sigma == noise_for(line(), Schedule(10, row.q, row.steps))
         assert 0 <= row.accuracy <= 1

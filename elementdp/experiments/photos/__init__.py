@@ -1,7 +1,7 @@
 """Section 4.3: tuning the last layer of a network on photos."""
 
 from elementdp.experiments.photos.advantage import Advantage, advantages
-from elementdp.experiments.photos.curves import Setting, Task, Told, from_row, run
+from elementdp.experiments.photos.curves import Setting, Task, Told, device_of, from_row, run
 from elementdp.experiments.photos.figure import LEGEND, Plan, figure, holdings, last_layer
 from elementdp.experiments.photos.lines import (
     Line,
@@ -33,6 +33,7 @@ __all__ = [
     "Way",
     "advantages",
     "climb",
+    "device_of",
     "event",
     "figure",
     "from_row",

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from elementdp.data.pseudo_users import PseudoUsers
-from elementdp.errors import at_least
+from elementdp.errors import at_least, one_of
 from elementdp.experiments.photos.lines import Line, Schedule, delta, noise_for, true_epsilon
 from elementdp.files import write_atomic
 from elementdp.learning import StepSize, UserData, train
@@ -79,6 +79,18 @@ class Told:
         return max(self.accuracy)
 
 
+DEVICES = ("auto", "cpu", "cuda", "mps")
+
+
+def device_of(name: str) -> str:
+    """Where to train: ``auto`` is a GPU where there is one."""
+    if one_of("device", name, DEVICES) != "auto":
+        return name
+    if torch.cuda.is_available():
+        return "cuda"
+    return "mps" if torch.backends.mps.is_available() else "cpu"
+
+
 def cross_entropy(outputs: Tensor, targets: Tensor) -> Tensor:
     """One loss per example."""
     return functional.cross_entropy(outputs, targets, reduction="none")
@@ -119,6 +131,7 @@ def run(
 
     With a ``work`` folder the run resumes: finished lines are read back, others go on from their checkpoint.
     """
+    device = device_of(device)
     steps = min(stop or schedule.steps, schedule.steps)
     at_least("evaluations", evaluations, 1)
     every = max(1, steps // evaluations)

@@ -64,7 +64,7 @@ class Plan:
     images: int = 100  # m
     steps: int = 40_000  # T
     q: float = 0.01
-    rhos: tuple[float, ...] = (0.3,)
+    rhos: tuple[float, ...] = (0.01, 0.03, 0.1, 0.3, 1.0)
     step_sizes: tuple[float, ...] = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)  # α for updates of length 1
     tuning_steps: int = 2_000
     evaluations: int = 40
@@ -143,12 +143,12 @@ def figure(
 ) -> list[Told]:
     """Every line with its tuned setting, on users and test photos that the tuning has not seen."""
     told = []
-    rungs: dict[tuple[Unit, Way], int] = {}
+    places: dict[tuple[Unit, Way], tuple[int, int]] = {}
     for number, line in enumerate(lines, start=1):
         schedule = plan.schedule(line)
-        start = rungs.get((line.unit, line.way))  # lines of one kind end on neighbouring rungs
+        start = places.get((line.unit, line.way))  # lines of one kind end near each other
         best = tuned(task, line, schedule, plan.choices(line), plan.tuning_steps, work, device, start)
-        rungs[line.unit, line.way] = best.rung
+        places[line.unit, line.way] = best.place
         for repetition in range(plan.repetitions):
             found = run(
                 task,
@@ -163,6 +163,7 @@ def figure(
             told.append(replace(found, tried=best.tried))
             report(
                 f"{number}/{len(lines)} {line.label}: {found.reached:.4f} (σ = {found.sigma:.3g}, "
-                f"α = {found.step:.3g}, true ε ≤ {found.true_up:.3g}, {found.seconds / found.steps:.3f} s a step)"
+                f"α = {found.step:.3g}, ρ = {found.rho:g}, true ε ≤ {found.true_up:.3g}, "
+                f"{found.seconds / found.steps:.3f} s a step)"
             )
     return told

@@ -16,7 +16,7 @@ Ladder = list[Setting]
 
 
 def ladders(line: Line, rhos: Sequence[float], step_sizes: Sequence[float]) -> list[Ladder]:
-    """What is tried for a line, a ladder for each radius; one without radius for the non-private line.
+    """What may be tried for a line, a ladder for each radius in ascending order; the non-private line has one.
 
     Step sizes are for one average update of length 1: a sum over a user's k groups is k times longer and α is divided
     by k, an update clipped to ρ is shorter and α is divided by ρ.
@@ -25,19 +25,19 @@ def ladders(line: Line, rhos: Sequence[float], step_sizes: Sequence[float]) -> l
     steps = sorted(step_sizes)
     if line.way is Way.NONE:
         return [[Setting(step / groups, NO_CLIP) for step in steps]]
-    return [[Setting(step / rho / groups, rho) for step in steps] for rho in rhos]
+    return [[Setting(step / rho / groups, rho) for step in steps] for rho in sorted(rhos)]
 
 
-def climb(value: Callable[[Setting], float], ladder: Ladder, start: int) -> tuple[int, float]:
+def climb(value: Callable[[int], float], length: int, start: int) -> tuple[int, float]:
     """From rung ``start`` to a rung that is better than both its neighbours, or to an end; and the value there.
 
-    Accuracy rises with the step size, then falls, so most rungs of a wide ladder are never tried.
+    Accuracy rises with the step size, then falls (and so with the radius): most rungs of a wide ladder are never tried.
     """
-    at = min(start, len(ladder) - 1)
-    best = value(ladder[at])
+    at = min(start, length - 1)
+    best = value(at)
     for way in (1, -1):
         moved = False
-        while 0 <= at + way < len(ladder) and (found := value(ladder[at + way])) > best:
+        while 0 <= at + way < length and (found := value(at + way)) > best:
             at, best, moved = at + way, found, True
         if moved:
             break
@@ -46,10 +46,10 @@ def climb(value: Callable[[Setting], float], ladder: Ladder, start: int) -> tupl
 
 @dataclass(frozen=True)
 class Tuned:
-    """The setting that did best, the rung it stands on, and everything that was tried."""
+    """The setting that did best, where it stands (which ladder, which rung), and everything that was tried."""
 
     setting: Setting
-    rung: int
+    place: tuple[int, int]
     tried: tuple[Trial, ...] = ()
 
 
@@ -61,40 +61,48 @@ def tuned(
     stop: int,
     work: Path | None = None,
     device: str = "cpu",
-    start: int | None = None,
+    start: tuple[int, int] | None = None,
 ) -> Tuned:
-    """What does best on held-out users and the tuning half of the test photos, climbing each ladder from ``start``."""
+    """What does best on held-out users and the tuning half of the test photos.
+
+    The ladder of one radius is climbed from ``start`` (else the middle); then the radius is changed with the rung
+    kept, which keeps αρ and so the noise in a step; then the new ladder is climbed.
+    """
     if len(choices) == 1 and len(choices[0]) == 1:
-        return Tuned(choices[0][0], 0)
-    tried: list[Trial] = []
+        return Tuned(choices[0][0], (0, 0))
+    tried: dict[Setting, float] = {}
 
-    def value(setting: Setting) -> float:
-        found = run(
-            task,
-            line,
-            schedule,
-            setting,
-            part=0,
-            repetition=HELD_OUT,
-            evaluations=4,
-            stop=stop,
-            work=work,
-            device=device,
-        )
-        tried.append((setting.step, setting.rho, found.reached))
-        return found.reached
+    def value(ladder: int, rung: int) -> float:
+        setting = choices[ladder][rung]
+        if setting not in tried:
+            found = run(
+                task,
+                line,
+                schedule,
+                setting,
+                part=0,
+                repetition=HELD_OUT,
+                evaluations=4,
+                stop=stop,
+                work=work,
+                device=device,
+            )
+            tried[setting] = found.reached
+        return tried[setting]
 
-    tops = []
-    for ladder in choices:
-        rung, best = climb(value, ladder, len(ladder) // 2 if start is None else start)
-        tops.append((best, rung, ladder[rung]))
-    _, rung, setting = max(tops, key=lambda top: top[0])
-    return Tuned(setting, rung, tuple(tried))
+    ladder, rung = start if start is not None else (len(choices) // 2, len(choices[0]) // 2)
+    ladder = min(ladder, len(choices) - 1)
+    rung, _ = climb(lambda at: value(ladder, at), len(choices[ladder]), rung)
+    radius, _ = climb(lambda at: value(at, rung), len(choices), ladder)
+    if radius != ladder:
+        rung, _ = climb(lambda at: value(radius, at), len(choices[radius]), rung)
+    listed = tuple((setting.step, setting.rho, reached) for setting, reached in tried.items())
+    return Tuned(choices[radius][rung], (radius, rung), listed)
 
 
 @dataclass(frozen=True)
 class Studied:
-    """One rate and radius tried for a line at equal work: the best step size there, and its held-out accuracy."""
+    """One rate tried for a line: the best step size and radius there, and their held-out accuracy."""
 
     way: str
     unit: str
@@ -115,36 +123,31 @@ def study(
     line: Line,
     schedule: Schedule,
     rates: Sequence[float],
-    rhos: Sequence[float],
-    step_sizes: Sequence[float],
+    choices: Sequence[Ladder],
     work: Path | None = None,
     device: str = "cpu",
 ) -> list[Studied]:
-    """Other rates and radii than the schedule's q and the first of ``rhos``, one changed at a time.
-
-    Rates are compared at equal work: T is such that qT, the passes over the data, is the schedule's.
-    """
+    """The schedule's q and other rates at equal work: T is such that qT, the passes over the data, is the same."""
     found = []
-    start = None
-    options = [(schedule.q, rho) for rho in rhos] + [(q, rhos[0]) for q in rates if q != schedule.q]
-    for q, rho in options:
+    start: tuple[int, int] | None = None
+    for q in dict.fromkeys((schedule.q, *rates)):
         here = replace(schedule, q=q, steps=max(1, round(schedule.steps * schedule.q / q)))
-        best = tuned(task, line, here, ladders(line, [rho], step_sizes), here.steps, work, device, start)
-        start = best.rung
+        best = tuned(task, line, here, choices, here.steps, work, device, start)
+        start = best.place
         found.append(
             Studied(
-                str(line.way),
-                str(line.unit),
-                line.epsilon,
-                line.k,
-                line.clusters,
-                line.users,
-                q,
-                here.steps,
-                best.setting.rho,
-                noise_for(line, here),
-                best.setting.step,
-                max(trial[2] for trial in best.tried),
+                way=str(line.way),
+                unit=str(line.unit),
+                epsilon=line.epsilon,
+                k=line.k,
+                clusters=line.clusters,
+                users=line.users,
+                q=q,
+                steps=here.steps,
+                rho=best.setting.rho,
+                sigma=noise_for(line, here),
+                step=best.setting.step,
+                accuracy=max(trial[2] for trial in best.tried),
             )
         )
     return found
