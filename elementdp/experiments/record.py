@@ -91,6 +91,7 @@ def _image_options(command: Callable[..., None]) -> Callable[..., None]:
         click.option("--tuning-steps", default=2_000, show_default=True),
         click.option("--step-sizes", default="", help="Ladder of step sizes to climb, separated by commas."),
         click.option("--rhos", default="", help="Clipping radii tried for every line, separated by commas."),
+        click.option("--study-rates", default="", help="Other q tried at equal work for a line of each unit."),
         click.option(
             "--backbone", default="resnet50", show_default=True, help="resnet50 (the paper's) or mobilenet-v2."
         ),

@@ -9,6 +9,7 @@ import torch
 from elementdp.experiments.cifar import (
     Plan,
     differences,
+    gap,
     load_photos,
     pixels,
     sentences,
@@ -58,6 +59,26 @@ def test_differences_are_taken_repetition_by_repetition():
     assert last.bar == pytest.approx(1.64 * 0.2)
     (single, _) = differences(mine[:1], base, lambda told: told.accuracy)
     assert math.isnan(single.standard_error)
+
+
+def test_a_gap_is_to_the_same_users_without_privacy():
+    base = [line((0.5, 0.6), 0, Way.NONE), line((0.4, 0.7), 1, Way.NONE), line((0.9, 0.9), 0, Way.NONE, k=5)]
+    mean, bar = gap([line((0.3, 0.5), 0), line((0.3, 0.4), 1)], base)
+    assert mean == pytest.approx(-0.2)
+    assert bar == pytest.approx(1.64 * 0.1)
+    assert math.isnan(gap([line((0.3, 0.5), 0)], base)[1])
+    assert gap([line((0.3, 0.5), 0, k=7)], base) is None
+
+
+def test_user_level_lines_are_counted_by_their_gap():
+    base = line((0.5, 0.6), 0, Way.NONE, epsilon=math.inf)
+    users = [line((0.1, 0.2), 0, way, Unit.USER) for way in (Way.PRINTED, Way.TRUE)]
+    users[1] = line((0.1, 0.5), 0, Way.TRUE, Unit.USER)
+    rows = {row.said: row for row in sentences([base, *users])}
+    row = rows["Every user-level line is at least 15 points worse than non-private training."]
+    assert isinstance(row, Open)
+    assert row.found.startswith("1 of 2 such lines")
+    assert "-40.0" in row.found and "-10.0" in row.found
 
 
 def lines_of(repetition, shift=0.0):

@@ -1,14 +1,8 @@
 """Sections 4.3 and 4.4: the legends' ε computed now at the paper's sizes, and what recorded runs decide."""
 
-from typing import TYPE_CHECKING
-
 from elementdp.claims.ledger import Effort, check
 from elementdp.claims.verdict import Fact, Finding, Gap, Role
-from elementdp.experiments.recorded import FOLDER, Recorded, read
 from elementdp.privacy import Unit
-
-if TYPE_CHECKING:
-    from elementdp.experiments.photos import Told
 
 RATES = {Effort.SMOKE: (0.01,), Effort.QUICK: (0.01, 0.05), Effort.PAPER: (0.002, 0.01, 0.05, 0.2)}
 """Sampling rates tried; the paper leaves q open."""
@@ -38,24 +32,14 @@ def _legend(epsilon: float, k: int, clusters: int, users: int, rates: tuple[floa
     return facts
 
 
-def _lines(name: str) -> tuple[list[Recorded], list["Told"]]:
-    """The recorded runs and their lines; none where the package was installed without the repository."""
-    from elementdp.experiments.photos import from_row, recorded_lines
-
-    if name == "photos":
-        return recorded_lines()
-    runs = [read(name)] if (FOLDER / f"{name}.json").is_file() else []
-    return runs, [from_row(row) for run in runs for row in run.rows("lines")]
-
-
 def _finding(name: str, facts: list[Fact]) -> Finding:
     """The facts, those of the recorded run added; sentences it does not decide are named in the repair."""
     from elementdp.experiments.cifar import sentences as of_cifar
-    from elementdp.experiments.photos import Open
+    from elementdp.experiments.photos import Open, recorded_lines
     from elementdp.experiments.photos import sentences as of_photos
 
     still: list[str] = []
-    runs, told = _lines(name)
+    runs, told = recorded_lines(name)
     if runs:
         tests = runs[0].provenance.parameters["tests"] // 2
         rows = of_photos(told, tests) if name == "photos" else of_cifar(told)

@@ -10,7 +10,7 @@ from elementdp.experiments.cifar.figure import (
     whole_network,
 )
 from elementdp.experiments.cifar.pool import Photos, load_photos, stand_in
-from elementdp.experiments.cifar.sentences import sentences
+from elementdp.experiments.cifar.sentences import gap, sentences
 
 __all__ = [
     "LEGEND",
@@ -18,6 +18,7 @@ __all__ = [
     "Photos",
     "Plan",
     "differences",
+    "gap",
     "load_photos",
     "pixels",
     "sentences",

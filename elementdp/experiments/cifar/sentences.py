@@ -8,7 +8,7 @@ import numpy as np
 from elementdp.experiments.cifar.figure import Z_90
 from elementdp.experiments.photos.curves import Told
 from elementdp.experiments.photos.lines import Way
-from elementdp.experiments.photos.sentences import Open, Row, axis, find, name
+from elementdp.experiments.photos.sentences import Open, Row, axis, name
 from elementdp.experiments.settled import Settled
 from elementdp.privacy import Unit
 
@@ -19,8 +19,6 @@ def sentences(told: Sequence[Told]) -> list[Row]:
     ks = sorted({line.k for line in told})
     ns = sorted({line.users for line in told})
     most, few = ks[-1], ks[0]
-    diverse = find(told, Way.PRINTED, element, 3.0, most)
-    base = next((line for line in told if line.way == Way.NONE and line.k == most), None)
     pairs = _all(told, Way.PAIRS, element, most, ns[-1])
     few_users = _all(told, Way.PRINTED, element, most, ns[0]) if len(ns) > 1 else []
     few_elements = _all(told, Way.PRINTED, element, few, ns[-1]) if few != most else []
@@ -30,8 +28,8 @@ def sentences(told: Sequence[Told]) -> list[Row]:
     return [
         compare("As the sample size n grows, the accuracy improves.", printed, few_users),
         compare("Fewer elements a user, worse performance.", printed, few_elements),
-        _gaps(told, base),
-        _near(diverse, base),
+        _gaps(told),
+        _near(printed, told),
         axis(told),
         compare(ours + "element level with pairs sampled beats user level.", pairs, whole, repaired=True),
         compare(ours + "sampling pairs beats sampling users.", pairs, sampled, repaired=True),
@@ -62,20 +60,51 @@ def compare(said: str, better: Sequence[Told], worse: Sequence[Told], *, repaire
     return Settled(said, found, True, repaired) if a.mean() - b.mean() > bar else Open(said, found)
 
 
-def _gaps(told: Sequence[Told], base: Told | None) -> Row:
-    """A gap to a base line that itself has hardly learnt anything yet says nothing about fully trained networks."""
+def gap(lines: Sequence[Told], told: Sequence[Told]) -> tuple[float, float] | None:
+    """Best accuracy minus that of non-private training on the same users, repetition by repetition: mean and bar.
+
+    The bar is nan for a single repetition; None where the non-private line was not run.
+    """
+    same = {
+        line.repetition: line.reached
+        for line in told
+        if line.way == Way.NONE and (line.k, line.users) == (lines[0].k, lines[0].users)
+    }
+    found = np.array([line.reached - same[line.repetition] for line in lines if line.repetition in same])
+    if not len(found):
+        return None
+    spread = Z_90 * found.std(ddof=1) / math.sqrt(len(found)) if len(found) > 1 else math.nan
+    return float(found.mean()), float(spread)
+
+
+def _gaps(told: Sequence[Told]) -> Row:
+    """A gap to a base line that is still learning says nothing about fully trained networks."""
     said = "Every user-level line is at least 15 points worse than non-private training."
-    users = [line for line in told if line.unit == Unit.USER]
-    if base is None or not users:
+    lines: dict[tuple[object, ...], list[Told]] = {}
+    for line in told:
+        if line.unit == Unit.USER and line.way != Way.NONE:
+            lines.setdefault((line.way, line.epsilon, line.k, line.users), []).append(line)
+    gaps = {name(some[0]) + f", n = {some[0].users:,}": gap(some, told) for some in lines.values()}
+    known = {which: found[0] for which, found in gaps.items() if found is not None}
+    if not known:
         return Open(said, "a line it needs was not run")
-    gaps = ", ".join(f"{name(line)}: {100 * (line.reached - base.reached):+.1f} points" for line in users)
-    return Open(said, f"{gaps}; after {base.steps:,} steps non-private training is at {100 * base.reached:.1f} % only")
+    behind = sum(value <= -0.15 for value in known.values())
+    nearest, furthest = max(known, key=known.__getitem__), min(known, key=known.__getitem__)
+    return Open(
+        said,
+        f"{behind} of {len(known)} such lines are after {told[0].steps:,} steps; from {100 * known[furthest]:+.1f} "
+        f"points ({furthest}) to {100 * known[nearest]:+.1f} ({nearest})",
+    )
 
 
-def _near(line: Told | None, base: Told | None) -> Row:
+def _near(lines: Sequence[Told], told: Sequence[Told]) -> Row:
     said = "With ε = 3, n = 8,000 and 30 of 100 elements, element level is nearly equal to non-private training."
-    if line is None or base is None:
+    found = gap(lines, told) if lines else None
+    if found is None:
         return Open(said, "a line it needs was not run")
-    gap = line.reached - base.reached
-    found = f"{100 * gap:+.1f} points after {line.steps:,} steps, where the legend's ε is really ≥ {line.true_low:.3g}"
-    return Open(said, found)
+    mean, bar = found
+    text = f"{100 * mean:+.1f}" + ("" if math.isnan(bar) else f" ± {100 * bar:.1f}")
+    return Open(
+        said,
+        f"{text} points after {lines[0].steps:,} steps, where the legend's ε is really ≥ {lines[0].true_low:.3g}",
+    )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from elementdp.errors import ElementdpError
+from elementdp.errors import ElementdpError, one_of
 from elementdp.experiments.photos.curves import Told, from_row
 from elementdp.experiments.photos.lines import Way
 from elementdp.experiments.recorded import FOLDER, Recorded, read
@@ -17,17 +17,21 @@ Z_95 = 1.96
 """Two accuracies on the same number of test photos differ when they are this many standard errors apart."""
 
 
-RUNS = ("photos", "photos-few")
-"""Recorded runs of this section: the legend, and users with few elements at the same size."""
+RUNS = {"photos": ("photos", "photos-few"), "cifar": ("cifar", "cifar-more")}
+"""Recorded runs by section: the first, and others of the same size that add lines to it."""
 
 
-def recorded_lines(folder: Path = FOLDER) -> tuple[list[Recorded], list[Told]]:
+def recorded_lines(section: str = "photos", folder: Path = FOLDER) -> tuple[list[Recorded], list[Told]]:
     """The recorded runs that are there, and all their lines together."""
-    runs = [read(name, folder) for name in RUNS if (folder / f"{name}.json").is_file()]
-    sizes = {tuple(run.provenance.parameters[name] for name in ("users", "steps", "q", "tests")) for run in runs}
+    names = RUNS[one_of("section", section, RUNS)]
+    runs = [read(name, folder) for name in names if (folder / f"{name}.json").is_file()]
+    sizes = {tuple(run.provenance.parameters.get(name) for name in _SIZES) for run in runs}
     if len(sizes) > 1:
-        raise ElementdpError(f"recorded runs of different sizes cannot be compared line by line: {sorted(sizes)}")
+        raise ElementdpError(f"recorded runs of different sizes cannot be compared line by line: {sizes}")
     return runs, [from_row(row) for run in runs for row in run.rows("lines")]
+
+
+_SIZES = ("photos", "tests", "backbone", "steps", "users", "q", "users_a_step")
 
 
 @dataclass(frozen=True)
