@@ -20,7 +20,7 @@ from elementdp.data.vision import torchvision
 from elementdp.errors import one_of
 
 Arrays = dict[str, NDArray[np.generic]]
-WIDTHS = {"mobilenet-v2": 1_280, "resnet50": 2_048}
+WIDTHS = {"mobilenet-v2": 1_280, "resnet50": 2_048, "resnet50-torchvision": 2_048}
 """Numbers the second-to-last layer gives, by backbone."""
 
 _TORCHVISION = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
@@ -123,8 +123,8 @@ class Backbone:
             return np.asarray(self.head(self.body(self.inputs(images, side))).argmax(1).numpy(), dtype=np.int64)
 
 
-def _keras_resnet(models: object) -> nn.Module:
-    model: nn.Module = models.resnet50(weights=None)  # type: ignore[attr-defined]
+def _keras_resnet(weights: None) -> nn.Module:
+    model: nn.Module = torchvision().models.resnet50(weights=weights)
     for name, module in model.named_modules():
         if isinstance(module, nn.BatchNorm2d):
             module.eps = 1e-3
@@ -134,21 +134,27 @@ def _keras_resnet(models: object) -> nn.Module:
     return model
 
 
+def _state(path: Path) -> dict[str, Tensor]:
+    if path.suffix == ".npz":
+        return {key: torch.from_numpy(np.asarray(value)) for key, value in read_arrays(path).items()}
+    state: dict[str, Tensor] = torch.load(path, map_location="cpu", weights_only=True)
+    return state
+
+
 def load(name: str = "mobilenet-v2") -> Backbone:
     """A backbone with its verified weights; :class:`DataError` where they cannot be had."""
     one_of("backbone", name, WIDTHS)
-    arrays = read_arrays(file_of(name))
+    state = _state(file_of(name))
     models = torchvision().models
-    model = _keras_resnet(models) if name == "resnet50" else models.mobilenet_v2(weights=None)
-    state = {key: torch.from_numpy(np.asarray(value)) for key, value in arrays.items()}
+    make = {"resnet50": _keras_resnet, "resnet50-torchvision": models.resnet50, "mobilenet-v2": models.mobilenet_v2}
+    model: nn.Module = make[name](weights=None)
     missing, unexpected = model.load_state_dict(state, strict=False)
     if unexpected or any(not key.endswith("num_batches_tracked") for key in missing):
         raise ValueError(f"{name}: weights do not fit the network: {[*missing, *unexpected][:3]}")
     model.eval().requires_grad_(False)
-    if name == "resnet50":
-        head, model.fc = model.get_submodule("fc"), nn.Identity()
-    else:
-        head, model.classifier = model.get_submodule("classifier"), nn.Identity()
+    last = "classifier" if name == "mobilenet-v2" else "fc"
+    head = model.get_submodule(last)
+    setattr(model, last, nn.Identity())
     # One kernel a layer instead of two: convolution and normalisation are both linear in evaluation mode.
     from torch.fx.experimental.optimization import fuse
 

@@ -2,7 +2,8 @@
 
 import hashlib
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from elementdp.data.backbones import Backbone
 from elementdp.data.store import DataError, directories, writable
-from elementdp.errors import ArgumentError
+from elementdp.errors import ArgumentError, at_least
 from elementdp.files import write_atomic
 
 SHARD = 256
@@ -117,22 +118,48 @@ def _store(key: str, values: NDArray[np.float16]) -> None:
 class Tagged:
     """Features that come ready-made with tags, as YFCC100M's do: one row a photo, one label a row."""
 
-    features: NDArray[np.float32]
+    features: NDArray[np.generic]  # stays on disk: take the rows you need
     labels: NDArray[np.int64]
     names: tuple[str, ...]
+
+    def rows(self, chosen: NDArray[np.int64]) -> NDArray[np.float32]:
+        """The features of these photos."""
+        found = np.asarray(self.features[chosen], dtype=np.float32)
+        if not np.isfinite(found).all():
+            raise DataError("the features hold numbers that are not finite")
+        return found
 
 
 def read_tagged(array: Path, tags: Path, frequent: int = 100) -> Tagged:
     """``array`` (.npy, N × d) with ``tags`` (a line a photo, tags separated by commas), as the paper labels Flickr.
 
     A photo's label is the most common of its tags among the ``frequent`` most common; "unknown" if it has none.
+    Tags equally common are ordered by name.
     """
-    rows = np.load(array, mmap_mode="r", allow_pickle=False)
-    lines = [[tag for tag in line.strip().split(",") if tag] for line in tags.read_text().splitlines()]
-    if rows.ndim != 2 or len(rows) != len(lines):
-        raise DataError(f"{array.name} has shape {rows.shape}, {tags.name} has {len(lines)} lines: one line a row")
-    names, counts = np.unique([tag for line in lines for tag in set(line)], return_counts=True)
-    order = sorted(range(len(names)), key=lambda i: (-counts[i], names[i]))[:frequent]
-    number = {str(names[i]): rank for rank, i in enumerate(order)}
-    labels = [min((number[tag] for tag in line if tag in number), default=len(number)) for line in lines]
-    return Tagged(np.asarray(rows, dtype=np.float32), np.array(labels, dtype=np.int64), (*number, "unknown"))
+    at_least("frequent", frequent, 1)
+    try:
+        rows = np.load(array, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise DataError(f"{array.name} is no array of numbers in numpy's format ({error})") from error
+    counts: Counter[str] = Counter()
+    lines = 0
+    for line in _tag_lines(tags):
+        counts.update(set(line))
+        lines += 1
+    if rows.ndim != 2 or rows.dtype.kind not in "fiu" or len(rows) != lines or not lines:
+        raise DataError(
+            f"{array.name} has shape {rows.shape} of {rows.dtype}, {tags.name} has {lines} lines: "
+            "one row of numbers a photo and one line a row"
+        )
+    number = {tag: rank for rank, tag in enumerate(sorted(counts, key=lambda tag: (-counts[tag], tag))[:frequent])}
+    labels = (min((number[tag] for tag in line if tag in number), default=len(number)) for line in _tag_lines(tags))
+    return Tagged(rows, np.fromiter(labels, dtype=np.int64, count=lines), (*number, "unknown"))
+
+
+def _tag_lines(path: Path) -> Iterator[list[str]]:
+    try:
+        with path.open(encoding="utf-8") as stream:
+            for line in stream:
+                yield [tag for part in line.split(",") if (tag := part.strip())]
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path.name} cannot be read as text with a line a photo ({error})") from error

@@ -6,11 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from elementdp.data import SOURCES, STAND_IN, DataError, digest_arrays, file_of, read_arrays
-from elementdp.data.features import cached_features, features
-from elementdp.elements.clusters import kmeans, nearest
+from elementdp.data import SOURCES, STAND_IN, digest_arrays, file_of, read_arrays
 from elementdp.errors import at_least, one_of
-from elementdp.experiments.photos.pool import prefix, reduced
+from elementdp.experiments.photo_set import Extraction, PhotoSet, prefix, real_or, reduced
 
 SIDE = 96
 """Photos of 32 × 32 pixels are upsampled to this before they go through the backbone."""
@@ -18,29 +16,18 @@ SIDE = 96
 NAMES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 
 
-@dataclass(frozen=True, eq=False)
-class Photos:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Photos(PhotoSet):
     """Photos users are made from (bytes), the features that make elements, and test photos."""
 
     images: NDArray[np.uint8]
-    labels: NDArray[np.int64]
     features: NDArray[np.float32]
     test_images: NDArray[np.uint8]
-    test_labels: NDArray[np.int64]
-    names: tuple[str, ...]
-    data: dict[str, str]
-    stand_in: bool
-    reason: str = ""
 
     @property
-    def label(self) -> str:
-        """The data for a caption; a stand-in says so."""
-        names = " and ".join(self.data)
-        return f"{names} (stand-in, not real data)" if self.stand_in else names
-
-    def elements(self, clusters: int, seed: int = 0) -> NDArray[np.int64]:
-        """The element of each photo: the nearest of K centroids by k-means++ (the paper: K = 100)."""
-        return nearest(self.features, kmeans(self.features, clusters, seed))
+    def looks(self) -> NDArray[np.float32]:
+        """The features."""
+        return self.features
 
 
 def load_photos(
@@ -56,37 +43,30 @@ def load_photos(
     """CIFAR-10 with features; unless ``compute``, features not yet in the cache mean the stand-in, and it says so."""
     one_of("source", source, ["cifar10", STAND_IN])
     at_least("photos", photos, 1)
-    reason = "asked for"
-    if source != STAND_IN:
-        try:
-            return _real(photos, tests, backbone, dimension, compute, report)
-        except DataError as error:
-            reason = str(error)
-    return stand_in(min(photos, 2_000), min(tests, 500), reason=reason)
+    at_least("tests", tests, 1)
+    at_least("dimension", dimension, 0)
+    extraction = Extraction(backbone, SIDE, compute, report)
+
+    def invented(reason: str) -> Photos:
+        return stand_in(min(photos, 2_000), min(tests, 500), reason=reason)
+
+    if source == STAND_IN:
+        return invented("asked for")
+    return real_or(lambda: _real(photos, tests, dimension, extraction), invented)
 
 
-def _real(
-    photos: int, tests: int, backbone: str, dimension: int, compute: bool, report: Callable[[str], None]
-) -> Photos:
+def _real(photos: int, tests: int, dimension: int, extraction: Extraction) -> Photos:
     arrays = read_arrays(file_of("cifar10"))
     everything = np.asarray(arrays["train_images"], dtype=np.uint8)
     rows = prefix(photos, len(everything))
-    found = cached_features(lambda chosen: everything[chosen], rows, SOURCES[backbone].sha256, SIDE)
-    if found is None:
-        if not compute:
-            raise DataError("the features of these photos are not in the cache; the recorded run's command makes them")
-        from elementdp.data import backbones
-
-        found, _ = features(lambda chosen: everything[chosen], rows, backbones.load(backbone), SIDE, report)
     return Photos(
-        everything[rows],
-        np.asarray(arrays["train_labels"], dtype=np.int64)[rows],
-        reduced(found, dimension),
-        np.asarray(arrays["test_images"], dtype=np.uint8)[:tests],
-        np.asarray(arrays["test_labels"], dtype=np.int64)[:tests],
-        NAMES,
-        {"cifar10": SOURCES["cifar10"].sha256, f"{backbone} features": SOURCES[backbone].sha256},
-        stand_in=False,
+        images=everything[rows],
+        labels=np.asarray(arrays["train_labels"], dtype=np.int64)[rows],
+        features=reduced(extraction(lambda chosen: everything[chosen], rows), dimension),
+        test_images=np.asarray(arrays["test_images"], dtype=np.uint8)[:tests],
+        test_labels=np.asarray(arrays["test_labels"], dtype=np.int64)[:tests],
+        names=NAMES,
+        data={"cifar10": SOURCES["cifar10"].sha256, **extraction.data},
     )
 
 
@@ -105,5 +85,14 @@ def stand_in(photos: int, tests: int, *, seed: int = 0, reason: str = "asked for
 
     images, labels, rows = draw(photos)
     test_images, test_labels, _ = draw(tests)
-    sha = digest_arrays({"images": images, "labels": labels})
-    return Photos(images, labels, rows, test_images, test_labels, NAMES, {"invented photos": sha}, True, reason)
+    return Photos(
+        images=images,
+        labels=labels,
+        features=rows,
+        test_images=test_images,
+        test_labels=test_labels,
+        names=NAMES,
+        data={"invented photos": digest_arrays({"images": images, "labels": labels})},
+        stand_in=True,
+        reason=reason,
+    )

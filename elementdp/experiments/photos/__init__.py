@@ -1,5 +1,6 @@
 """Section 4.3: tuning the last layer of a network on photos."""
 
+from elementdp.experiments.photo_set import reduced
 from elementdp.experiments.photos.advantage import Advantage, advantages
 from elementdp.experiments.photos.curves import Setting, Task, Told, device_of, from_row, run
 from elementdp.experiments.photos.figure import LEGEND, Plan, figure, holdings, last_layer
@@ -13,12 +14,13 @@ from elementdp.experiments.photos.lines import (
     three_ways,
     true_epsilon,
 )
-from elementdp.experiments.photos.pool import Pool, load_pool, reduced, stand_in
+from elementdp.experiments.photos.pool import PHOTO_SOURCES, Pool, load_pool, stand_in
 from elementdp.experiments.photos.sentences import Open, recorded_lines, sentences
 from elementdp.experiments.photos.tuning import Studied, Tuned, climb, ladders, study, tuned
 
 __all__ = [
     "LEGEND",
+    "PHOTO_SOURCES",
     "Advantage",
     "Line",
     "Open",

@@ -3,60 +3,37 @@
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from elementdp.data import SOURCES, STAND_IN, DataError, digest_arrays, file_of
+from elementdp.data import SOURCES, STAND_IN, digest_arrays, directories, file_of, find
 from elementdp.data import tiny_imagenet as tiny
-from elementdp.data.features import Pictures, cached_features, features
-from elementdp.elements.clusters import kmeans, nearest
-from elementdp.errors import at_least, one_of
+from elementdp.data.features import Pictures, read_tagged
+from elementdp.errors import ArgumentError, at_least
+from elementdp.experiments.photo_set import Extraction, PhotoSet, prefix, real_or, reduced
 
 SIDE = 128
 """Photos of 64 × 64 pixels are upsampled to this before they go through the backbone."""
 
+PHOTO_SOURCES = ("tiny-imagenet-101", "tiny-imagenet")
+READY_MADE = ("features.npy", "tags.txt")
+"""The two files of a directory with features of one's own."""
 
-@dataclass(frozen=True, eq=False)
-class Pool:
-    """Photos users are made from, test photos, and where they came from; ``pictures`` shows photos of the pool."""
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Pool(PhotoSet):
+    """Photos users are made from and test photos as features; ``pictures`` shows photos of the pool."""
 
     inputs: NDArray[np.float32]  # rows of length one
-    labels: NDArray[np.int64]
     test_inputs: NDArray[np.float32]
-    test_labels: NDArray[np.int64]
-    names: tuple[str, ...]
     pictures: Pictures
-    data: dict[str, str]
-    stand_in: bool
-    reason: str = ""
 
     @property
-    def label(self) -> str:
-        """The data for a caption; a stand-in says so."""
-        names = " and ".join(self.data)
-        return f"{names} (stand-in, not real data)" if self.stand_in else names
-
-    def elements(self, clusters: int, seed: int = 0) -> NDArray[np.int64]:
-        """The element of each photo: the nearest of K centroids by k-means++ (the paper: K = 50, 500)."""
-        return nearest(self.inputs, kmeans(self.inputs, clusters, seed))
-
-
-def reduced(rows: NDArray[np.float32], dimension: int, seed: int = 0) -> NDArray[np.float32]:
-    """Feature rows, each centred, projected at random to ``dimension`` numbers (0: not at all) and scaled to length 1.
-
-    Nothing here depends on any other photo, so it costs no privacy; a bounded row bounds the gradient too.
-    """
-    rows = rows - rows.mean(axis=1, keepdims=True)
-    if dimension and dimension < rows.shape[1]:
-        rng = np.random.default_rng([seed, rows.shape[1], dimension])
-        rows = rows @ rng.normal(size=(rows.shape[1], dimension)).astype(np.float32)
-    return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12), dtype=np.float32)
-
-
-def prefix(count: int, total: int) -> NDArray[np.int64]:
-    """The first ``count`` of a fixed random order: a uniform subset; smaller ones share larger ones' cache."""
-    return np.random.default_rng(0).permutation(total)[:count]
+    def looks(self) -> NDArray[np.float32]:
+        """The inputs themselves."""
+        return self.inputs
 
 
 def load_pool(
@@ -69,44 +46,85 @@ def load_pool(
     compute: bool = False,
     report: Callable[[str], None] = lambda line: None,
 ) -> Pool:
-    """Photos with features; unless ``compute``, features not yet in the cache mean the stand-in, and it says so."""
-    one_of("source", source, ["tiny-imagenet-101", STAND_IN])
+    """Photos with features, from a source by name or from a path of your own.
+
+    By name (:data:`PHOTO_SOURCES`), data that cannot be had and features that are not in the cache (unless ``compute``)
+    mean the stand-in, and it says so. A path is used or refused, never replaced: a directory with
+    :data:`READY_MADE` features, or photos in Tiny-ImageNet's layout (a directory, ``.zip`` or ``.tar``).
+    """
     at_least("photos", photos, 1)
-    reason = "asked for"
-    if source != STAND_IN:
-        try:
-            return _real(source, photos, tests, dimension, backbone, compute, report)
-        except DataError as error:
-            reason = str(error)
-    return stand_in(min(photos, 4_000), min(tests, 1_000), reason=reason)
+    at_least("tests", tests, 1)
+    at_least("dimension", dimension, 0)
+    extraction = Extraction(backbone, SIDE, compute, report)
+
+    def invented(reason: str) -> Pool:
+        return stand_in(min(photos, 4_000), min(tests, 1_000), reason=reason)
+
+    if source == STAND_IN:
+        return invented("asked for")
+    if source in PHOTO_SOURCES:
+        return real_or(lambda: _photos(*_located(source), photos, tests, dimension, extraction), invented)
+    path = Path(source).expanduser()
+    if not path.exists():
+        raise ArgumentError("source", source, f"one of {', '.join((*PHOTO_SOURCES, STAND_IN))}, or a path that exists")
+    if (path / READY_MADE[0]).is_file():
+        return _ready_made(path, photos, tests, dimension)
+    return _photos(path, {}, photos, tests, dimension, extraction)
 
 
-def _real(
-    source: str, photos: int, tests: int, dimension: int, backbone: str, compute: bool, report: Callable[[str], None]
-) -> Pool:
-    data = tiny.read(file_of(source))
-    rows, test_rows = prefix(photos, len(data.train)), prefix(tests, len(data.validation))
-    found = []
-    for part, wanted in ((data.train, rows), (data.validation, test_rows)):
-        ready = cached_features(part.images, wanted, SOURCES[backbone].sha256, SIDE)
-        if ready is None:
-            if not compute:
-                raise DataError(
-                    "the features of these photos are not in the cache; the recorded run's command makes them"
-                )
-            from elementdp.data import backbones
+def _located(source: str) -> tuple[Path, dict[str, str]]:
+    """Where a source is, with its SHA-256 if its content is known; the whole set may also lie there unpacked."""
+    names = ("tiny-imagenet-200.tar", "tiny-imagenet-200") if source == "tiny-imagenet" else ()
+    if find(SOURCES[source].file) is None:
+        for path in (folder / name for folder in directories() for name in names):
+            if path.exists():
+                return path, {}
+    return file_of(source), {source: SOURCES[source].sha256}
 
-            ready, _ = features(part.images, wanted, backbones.load(backbone), SIDE, report)
-        found.append(reduced(ready, dimension))
+
+def _photos(path: Path, known: dict[str, str], photos: int, tests: int, dimension: int, extraction: Extraction) -> Pool:
+    found = tiny.read(path)
+    rows, test_rows = prefix(photos, len(found.train)), prefix(tests, len(found.validation))
+    inputs = reduced(extraction(found.train.images, rows), dimension)
+    test_inputs = reduced(extraction(found.validation.images, test_rows), dimension)
+    if not known:
+        both = found.train.digest(rows) + found.validation.digest(test_rows)
+        known = {path.resolve().name: hashlib.sha256(both.encode()).hexdigest()}
     return Pool(
-        found[0],
-        data.train.labels[rows],
-        found[1],
-        data.validation.labels[test_rows],
-        data.names,
-        lambda chosen: data.train.images(rows[chosen]),
-        {source: SOURCES[source].sha256, f"{backbone} features": SOURCES[backbone].sha256},
-        stand_in=False,
+        inputs=inputs,
+        labels=found.train.labels[rows],
+        test_inputs=test_inputs,
+        test_labels=found.validation.labels[test_rows],
+        names=found.names,
+        pictures=lambda chosen: found.train.images(rows[chosen]),
+        data={**known, **extraction.data},
+    )
+
+
+def _ready_made(path: Path, photos: int, tests: int, dimension: int) -> Pool:
+    """Features without pictures, as YFCC100M's: pool and test photos from the two ends of a fixed random order.
+
+    At most a fifth of the photos are test photos, so that a small set still has a pool.
+    """
+    array, tags = (path / name for name in READY_MADE)
+    found = read_tagged(array, tags)
+    order = prefix(len(found.labels), len(found.labels))
+    tests = min(tests, max(len(order) // 5, 1))
+    rows, test_rows = order[: min(photos, len(order) - tests)], order[::-1][:tests]
+    if not len(rows):
+        raise ArgumentError("source", str(path), "a directory with the features of at least two photos")
+    raw, test_raw = found.rows(rows), found.rows(test_rows)
+    inputs = reduced(raw, dimension)
+    labels, test_labels = found.labels[rows], found.labels[test_rows]
+    sha = digest_arrays({"inputs": raw, "labels": labels, "test inputs": test_raw, "test labels": test_labels})
+    return Pool(
+        inputs=inputs,
+        labels=labels,
+        test_inputs=reduced(test_raw, dimension),
+        test_labels=test_labels,
+        names=found.names,
+        pictures=_tiles(inputs),
+        data={f"{path.resolve().name} (features without pictures)": sha},
     )
 
 
@@ -124,14 +142,27 @@ def stand_in(
         return reduced(rows.astype(np.float32), 0), labels
 
     (inputs, labels), (test_inputs, test_labels) = draw(photos), draw(tests)
-    sha = digest_arrays({"inputs": inputs, "labels": labels})
+    return Pool(
+        inputs=inputs,
+        labels=labels,
+        test_inputs=test_inputs,
+        test_labels=test_labels,
+        names=(*(f"c{number}" for number in range(classes - 1)), tiny.UNKNOWN),
+        pictures=_tiles(inputs),
+        data={"invented photos": digest_arrays({"inputs": inputs, "labels": labels})},
+        stand_in=True,
+        reason=reason,
+    )
+
+
+def _tiles(inputs: NDArray[np.float32]) -> Pictures:
+    """Pictures of photos of which there are only features."""
 
     def pictures(chosen: NDArray[np.int64]) -> NDArray[np.uint8]:
         tiles = np.stack([_tile(inputs[row]) for row in chosen])
         return tiles.repeat(8, axis=1).repeat(8, axis=2)
 
-    names = (*(f"c{number}" for number in range(classes - 1)), tiny.UNKNOWN)
-    return Pool(inputs, labels, test_inputs, test_labels, names, pictures, {"invented photos": sha}, True, reason)
+    return pictures
 
 
 def _tile(row: NDArray[np.float32]) -> NDArray[np.uint8]:
