@@ -8,6 +8,7 @@ import sys
 import tarfile
 import threading
 import zipfile
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -267,3 +268,42 @@ def test_command_line(home, monkeypatch):
     for module in (sources, ladder):
         monkeypatch.setattr(module, "SOURCES", {"thing": thing})
     assert sys.modules["elementdp.cli.data"].get("thing").read_bytes() == b"right"
+
+
+def test_a_hash_is_whole_except_where_its_authors_publish_its_first_digits():
+    short = {name: source.sha256 for name, source in SOURCES.items() if len(source.sha256) != 64}
+    assert short == {"resnet50-torchvision": "0676ba61"}
+    assert all(set(source.sha256) <= set("0123456789abcdef") for source in SOURCES.values())
+    whole = _source([])
+    assert whole.is_content(whole.sha256)
+    assert not whole.is_content(whole.sha256[:-1])
+    assert not replace(whole, sha256="").is_content(whole.sha256), "no digits would admit everything"
+
+
+def test_a_file_published_with_a_short_hash_is_fetched_as_it_is(home, monkeypatch, address):
+    sha = hashlib.sha256(Server.content).hexdigest()
+    way = Way(fetch.url, address, sources._as_it_is)
+    monkeypatch.setattr(sources, "SOURCES", {"net": Source("net", "a net", "file.bin", sha[:8], "none", (way,))})
+    assert sources.get("net").read_bytes() == Server.content
+    assert not (home / ".partial" / "net").exists()
+    (home / "file.bin").unlink()
+    other = Source("net", "a net", "file.bin", sha[1:9], "none", (way,))
+    monkeypatch.setattr(sources, "SOURCES", {"net": other})
+    with pytest.raises(DataError, match="gave something else than net"):
+        sources.get("net")
+    assert not [path for path in home.rglob("file.bin*") if "etag" not in path.name], "what is wrong is not kept"
+
+
+def test_a_page_instead_of_an_archive_is_no_way_to_the_source(home, monkeypatch):
+    def unzip(archive, target):
+        with zipfile.ZipFile(archive) as package:
+            target.write_bytes(package.read("x"))
+
+    def untar(archive, target):
+        tarfile.open(archive).close()
+
+    page = _client(b"<html>please log in</html>")
+    ways = tuple(Way(page, "thing", prepare) for prepare in (unzip, untar))
+    good = _source([_client(b"right")])
+    monkeypatch.setattr(sources, "SOURCES", {"thing": replace(good, ways=(*ways, *good.ways))})
+    assert sources.get("thing").read_bytes() == b"right"
