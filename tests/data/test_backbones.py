@@ -76,7 +76,7 @@ def test_both_architectures_give_the_same_photo_the_same_top_label():
 
     Photos of 64 × 64 pixels leave much to guess, and there two networks differ: over ten photos of each of the 100
     kinds, 45 % have the same top label, but 81 of 1,000 are such that both are more than 90 % sure, and 80 of these
-    have the same. Had a channel, a stride or an ε gone wrong on the way from Keras, its labels would be wrong as well.
+    have the same. The names have to be right as well, so that two wrongs do not pass as agreement.
     """
     files = [SOURCES[name].file for name in ("tiny-imagenet-101", "mobilenet-v2", "resnet50")]
     places = [find(file) for file in files]
