@@ -93,7 +93,10 @@ def _image_options(command: Callable[..., None]) -> Callable[..., None]:
         click.option("--rhos", default="", help="Clipping radii tried for every line, separated by commas."),
         click.option("--study-rates", default="", help="Other q tried at equal work for a line of each unit."),
         click.option(
-            "--backbone", default="resnet50", show_default=True, help="resnet50 (the paper's) or mobilenet-v2."
+            "--backbone",
+            default="resnet50",
+            show_default=True,
+            help="resnet50 (the paper's), resnet50-torchvision or mobilenet-v2.",
         ),
         click.option(
             "--device", default="auto", show_default=True, help="cpu, cuda or mps; auto: a GPU if there is one."
@@ -132,6 +135,7 @@ def _chosen(step_sizes: str, rhos: str, legend: str, **counts: int) -> dict[str,
 @record.command()
 @_image_options
 @click.option("--name", default="photos", show_default=True, help="Name of the recorded table.")
+@click.option("--source", default="tiny-imagenet-101", show_default=True, help="Photos by name, or a folder of yours.")
 @click.option("--users", default=8_000, show_default=True, help="n.")
 @click.option("--q", default=0.01, show_default=True)
 @click.option("--dimension", default=0, show_default=True, help="Numbers features are projected to; 0: not at all.")
@@ -139,6 +143,7 @@ def photos(
     photos: int,
     tests: int,
     name: str,
+    source: str,
     users: int,
     q: float,
     dimension: int,
@@ -158,7 +163,7 @@ def photos(
     data: dict[str, str] = {}
     choices = {"photos": photos, "tests": tests, "backbone": backbone, "dimension": dimension, "device": device}
     with recording(name, {**choices, **asdict(plan)}, seed, data, folder) as tables:
-        pool = load_pool(photos=photos, tests=tests, dimension=dimension, backbone=backbone, compute=True, report=_say)
+        pool = load_pool(source, photos, tests, dimension, backbone, compute=True, report=_say)
         if pool.stand_in:
             raise click.ClickException(f"a recorded run needs the real data: {pool.reason}")
         data.update(pool.data)

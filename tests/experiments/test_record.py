@@ -21,7 +21,7 @@ def invented(monkeypatch):
         object.__setattr__(pool, "stand_in", False)
         return pool
 
-    monkeypatch.setattr(photos, "load_pool", lambda **_: claim(photos.stand_in(300, 60, classes=4, dimension=6)))
+    monkeypatch.setattr(photos, "load_pool", lambda *_, **__: claim(photos.stand_in(300, 60, classes=4, dimension=6)))
     monkeypatch.setattr(cifar, "load_photos", lambda **_: claim(cifar.stand_in(300, 40)))
 
 
@@ -55,7 +55,7 @@ def test_networks_are_recorded_with_repetitions(invented, tmp_path):
 
 
 def test_a_stand_in_is_not_recorded(tmp_path, monkeypatch):
-    monkeypatch.setattr(photos, "load_pool", lambda **_: photos.stand_in(50, 20))
+    monkeypatch.setattr(photos, "load_pool", lambda *_, **__: photos.stand_in(50, 20))
     result = CliRunner().invoke(record, ["photos", *SIZES, "--work", str(tmp_path), "--folder", str(tmp_path)])
     assert result.exit_code == 1
     assert "needs the real data" in result.output
