@@ -65,7 +65,7 @@ class Plan:
     steps: int = 40_000  # T
     q: float = 0.01
     rhos: tuple[float, ...] = (0.01, 0.03, 0.1, 0.3, 1.0)
-    step_sizes: tuple[float, ...] = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)  # α for updates of length 1
+    step_sizes: tuple[float, ...] = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)  # α for updates of length 1
     tuning_steps: int = 2_000
     evaluations: int = 40
     repetitions: int = 1
