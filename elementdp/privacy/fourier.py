@@ -8,38 +8,17 @@ import numpy as np
 from scipy.special import ndtr
 
 from elementdp.privacy.adversaries import Law
-from elementdp.privacy.curves import Floats
-from elementdp.privacy.lattice import QUIET, Curve, Lattice, Plan, above, below, blur, compose
-from elementdp.privacy.pairs import (
-    CUT,
-    ROUNDING,
-    Cells,
-    Grid,
-    cells,
-    extent,
-    merged_plateau,
-    mixed,
-    symmetrised,
-    windows,
-)
+from elementdp.privacy.cells import CUT, ROUNDING, Cells, Grid, cells, merged_plateau, mixed, symmetrised
+from elementdp.privacy.composed import Curve
+from elementdp.privacy.lattice import Lattice, above, below, blur
+from elementdp.privacy.pairs import extent
+from elementdp.privacy.planning import SMALLEST, Sample
+from elementdp.privacy.transform import Plan, compose
 
-_MOST_CELLS = 1 << 16
-_MOST_FREE = 1 << 11
 _FARTHEST = 37.0  # standard deviations beyond which a float has no room for the tail
 _MOST_KNOTS = 1 << 21
-_TOLERANCE = 2.2e-4  # aimed-at relative error of ε from one lattice
-_UNEVEN = (
-    2.0  # the most a cell may have over its part of the error: halving leaves it between an eighth of that and that
-)
 _BUDGET = 14.0  # minus log of the tilted probability that rounding adds up to more than allowed for
-_STEEP = 0.08  # off-centre, in widths, of the mass in a cell whose lower bound would be poor
-_SMALLEST = 1e-4  # an ε below this is found as if it were this: nobody can tell it from none
 AIM = 9e-4  # width of the band relative to ε that is thought good enough
-
-
-def _origin(law: Law) -> float:
-    """A loss at which the lattice has a knot: where mass gathers."""
-    return law.parts[0][1].plateau if not law.symmetric else 0.0
 
 
 def _cut(law: Law, grid: Grid, reach: float) -> Cells:
@@ -48,127 +27,6 @@ def _cut(law: Law, grid: Grid, reach: float) -> Cells:
         return symmetrised(cells(law.parts[0][1], grid, reach, above=0.0))
     cut = [(weight, cells(pair, grid, reach)) for weight, pair in law.parts]
     return cut[0][1] if len(cut) == 1 else mixed(cut)
-
-
-def _sample(law: Law, reach: float) -> tuple[Floats, Floats]:
-    """The loss at a few thousand outcomes and their masses: close to the law, for planning only."""
-    losses, masses = [], []
-    for weight, pair in law.parts:
-        for low, high in windows(pair, reach):
-            u = np.linspace(low, high, 256 if len(law.parts) == 1 else 128)
-            log_first = pair.first.log_ratio(u)
-            losses.append(log_first - pair.second.log_ratio(u))
-            masses.append(weight * (u[1] - u[0]) * np.exp(-0.5 * u * u + log_first) / math.sqrt(2 * math.pi))
-    loss, mass = np.concatenate(losses), np.concatenate(masses)
-    if law.symmetric:
-        loss, mass = loss[loss > 0], mass[loss > 0]
-        loss, mass = np.concatenate([loss, -loss]), np.concatenate([mass, mass * np.exp(-loss)])
-        loss, mass = np.append(loss, 0.0), np.append(mass, max(0.0, 1 - float(mass.sum())))
-    return loss, mass / mass.sum()
-
-
-class _Density:
-    """A law that is even between the points of a sample."""
-
-    def __init__(self, x: Floats, masses: Floats) -> None:
-        self.x, gaps = x, np.diff(x)
-        between = (masses[1:] + masses[:-1]) / 2
-        self.cube_root = float(np.sum(np.cbrt(between * gaps**2)))  # ∫ density^{1/3}
-        self.density = np.divide(between, gaps, out=np.zeros_like(gaps), where=gaps > 0)
-        self.powers = np.array([x, x**2 / 2, x**3 / 3])
-        self.sums = np.cumsum(self.density * np.diff(self.powers, axis=1), axis=1)
-        self.sums = np.concatenate([np.zeros((3, 1)), self.sums], axis=1)
-
-    def moments(self, z: Floats) -> Floats:
-        """∫ 1, x and x² over all below each ``z``."""
-        z = np.clip(z, self.x[0], self.x[-1])
-        i = np.clip(np.searchsorted(self.x, z) - 1, 0, len(self.x) - 2)
-        part = np.array([z, z**2 / 2, z**3 / 3]) - self.powers[:, i]
-        return np.asarray(self.sums[:, i] + self.density[i] * part, dtype=float)
-
-
-class _Sample:
-    """The loss at a few thousand outcomes: close to the law, for planning only."""
-
-    def __init__(self, law: Law, steps: int, reach: float) -> None:
-        losses, masses = _sample(law, reach)
-        order = np.argsort(losses)
-        order = order[(masses[order] > 0) & np.isfinite(losses[order])]
-        self.losses, self.log_masses = losses[order], np.log(masses[order])
-        self.steps, self.origin = steps, _origin(law)
-
-    def chernoff(self, t: Floats) -> Floats:
-        """log of Chernoff's bound on δ(0) for each tilt."""
-        powers = np.multiply.outer(t, self.losses) + self.log_masses
-        top = powers.max(axis=1)
-        cumulant = top + np.log(np.exp(powers - top[:, None]).sum(axis=1))
-        return np.asarray(self.steps * cumulant + t * np.log(t) - (1 + t) * np.log1p(t), dtype=float)
-
-    def saddle(self, objective: Callable[[Floats, Floats], Floats]) -> tuple[float, float]:
-        """The tilt that minimises ``objective(tilt, Chernoff's bound)``, and the minimum."""
-        grid = np.geomspace(1e-3, 1e10, 27)
-        for _ in range(3):
-            values = objective(grid, self.chernoff(grid))
-            best = int(np.argmin(values))
-            grid = np.geomspace(grid[max(0, best - 1)], grid[min(len(grid) - 1, best + 1)], 9)
-        return float(grid[4]), float(np.min(values))
-
-    def saddle_at(self, epsilon: float) -> float:
-        """The tilt of Chernoff's bound on δ(ε)."""
-        return self.saddle(lambda t, bound: bound - t * epsilon)[0]
-
-    def grid(self, tilt: float, epsilon: float, finer: float, *, floor: float = 0.0) -> Grid:
-        """Knots that are fine enough at ``epsilon``, as few as do it.
-
-        The chords' error in ε is about T·(1+tilt)/2·E[o(w−o)], with o the distance to the knot below and w to that
-        above, under the tilted law. In cells of width w ≪ 1 around density f it is the sum of fw³/6, least for a given
-        number of cells if it is the same in each; so halve the cells that have more than their part.
-        Where much of the law lies in the smallest cells its transform is known to decay, and they may be as small as
-        they like (see ``lattice._silent``); with a ``floor`` they may not, since a full transform must reach around.
-        """
-        powers = tilt * self.losses + self.log_masses
-        tilted = np.exp(powers - powers.max())
-        tilted /= tilted.sum()
-        x = self.losses - self.origin
-        mean = float(np.dot(tilted, x))
-        spread = math.sqrt(self.steps * float(np.dot(tilted, (x - mean) ** 2)))
-        allowed = _TOLERANCE * finer * max(epsilon, min(0.05 * spread, 0.05 / tilt), _SMALLEST)
-        allowed /= self.steps * (1 + tilt) / 2
-        spread_out = x != 0  # a mass on a knot does not move
-        density = _Density(x[spread_out], tilted[spread_out])
-        share = (6 * allowed / density.cube_root) ** 1.5 / 6 * _UNEVEN
-        tiny = 1e-3 * allowed * (1 + tilt) / 2
-        even = math.sqrt(4 * allowed)  # even knots would do at this distance; a law gathered at one knot allows more
-        for _ in range(12):
-            offset = np.mod(x, 2 * even)
-            if float(np.dot(tilted, offset * (2 * even - offset))) > allowed:
-                break
-            even *= 2
-        finest = max(even / 2, 20 * spread / _MOST_KNOTS, floor)
-        width = max((float(x[-1]) - float(x[0])) / 16, 2 * finest)
-        start = np.arange(math.floor(min(x[0], 0.0) / width), math.ceil(max(x[-1], 0.0) / width) + 1)
-        end, start, kept = start[-1], start[:-1], []
-        while True:
-            low = width * start
-            mass, first, second = density.moments(low + width) - density.moments(low)
-            error = width * (first - low * mass) - (second - low * (2 * first - low * mass))
-            lean = np.abs(first - low * mass - width / 2 * mass)
-            matters = (first - low * mass > tiny) & (start != -1)
-            split = (error > share) | matters & (lean > _STEEP * width * mass)
-            if np.any(split):  # no wide cells between narrow ones: the step between them would cost the lower bound
-                split |= matters & (start >= start[split].min()) & (start <= start[split].max())
-            split &= len(start) < _MOST_CELLS
-            if width < 2 * finest and (
-                floor > 0 or len(start) > _MOST_FREE or float(np.sum(mass[split])) < 8 * QUIET / self.steps
-            ):
-                split[:] = False
-            kept.append(start[~split])
-            if not np.any(split):
-                break
-            start, width = np.concatenate([2 * start[split], 2 * start[split] + 1]), width / 2
-        levels = len(kept) - 1
-        index = np.concatenate([[end << levels], *(part << (levels - level) for level, part in enumerate(kept))])
-        return Grid(self.origin, width, np.sort(index))
 
 
 def epsilon_bounds(
@@ -182,12 +40,12 @@ def epsilon_bounds(
         return 0.0, 0.0
     target = math.log(delta)
     reach = _reach(steps, target)
-    sample = _Sample(law, steps, reach)
+    sample = Sample(law, steps, reach)
     saddle, epsilon = sample.saddle(lambda t, bound: (bound - target) / t)
 
     def once(finer: float) -> tuple[float, float]:
         cut, high, up = _upper(
-            law, sample, reach, max(epsilon, 0.0), finer, lambda curve: curve.epsilon(target, 1), saddle
+            law, sample, reach, max(epsilon, 0.0), finer, lambda curve, near: curve.epsilon(target, 1, near), saddle
         )
         if up == 0:
             return 0.0, 0.0
@@ -195,11 +53,12 @@ def epsilon_bounds(
         if not want_low:
             return 0.0, float(up + slack)
         low = _best(
-            (curve.epsilon(target, -1) for curve in _lows(law, cut, high, steps, reach)), up - AIM * max(up, _SMALLEST)
+            (curve.epsilon(target, -1, up) for curve in _lows(law, cut, high, steps, reach)),
+            up - AIM * max(up, SMALLEST),
         )
         return max(0.0, float(low - slack)), float(up + slack)
 
-    return _refined(once, aim, _SMALLEST)
+    return _refined(once, aim, SMALLEST)
 
 
 def delta_bounds(law: Law, steps: int, epsilon: float, *, aim: float = AIM) -> tuple[float, float]:
@@ -213,8 +72,8 @@ def delta_bounds(law: Law, steps: int, epsilon: float, *, aim: float = AIM) -> t
     def once(finer: float) -> tuple[float, float]:
         reach, up, low = 12.0, 1.0, 0.0
         for _ in range(2):
-            sample = _Sample(law, steps, reach)
-            cut, high, _ = _upper(law, sample, reach, epsilon, finer, lambda curve: epsilon)
+            sample = Sample(law, steps, reach)
+            cut, high, _ = _upper(law, sample, reach, epsilon, finer, lambda curve, near: epsilon)
             slack = _slack(cut, steps)
             up = high.delta(max(0.0, epsilon - slack), 1)
             lows = (curve.delta(epsilon + slack, -1) for curve in _lows(law, cut, high, steps, reach))
@@ -229,11 +88,11 @@ def delta_bounds(law: Law, steps: int, epsilon: float, *, aim: float = AIM) -> t
 
 def _upper(
     law: Law,
-    sample: _Sample,
+    sample: Sample,
     reach: float,
     epsilon: float,
     finer: float,
-    solve: Callable[[Curve], float],
+    solve: Callable[[Curve, float], float],
     saddle: float | None = None,
 ) -> tuple[Cells, Curve, float]:
     """The upper curve, tilted so that its bulk is where ``solve`` says the answer is; coarse pilots find that place.
@@ -249,7 +108,7 @@ def _upper(
             cut = _cut(law, sample.grid(tilt, epsilon, finer, floor=floor), reach)
             plan = Plan.of(above(cut), sample.steps, tilt)
         high = compose(plan)
-        found = solve(high)
+        found = solve(high, epsilon)
         if found <= 0 and high.start <= 0:
             return cut, high, 0.0
         if 0.6 * epsilon <= found <= 1.7 * epsilon:
