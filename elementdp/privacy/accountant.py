@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from scipy.optimize import brentq
 
@@ -31,13 +32,14 @@ def _account(event: SubsampledGaussian, delta: float, *, low: bool = True) -> Ba
     worst = worst_case(event)
     if worst.knowledge is Knowledge.GAUSSIAN:
         return _rounded(gaussian_epsilon(delta, worst.change * math.sqrt(event.steps) / event.sigma))
+    revealed = partial(revealed_epsilon, delta, event.q, event.sigma, event.steps, worst.change)
     if worst.knowledge is Knowledge.REVEALED:
-        return revealed_epsilon(delta, event.q, event.sigma, event.steps, worst.change)
+        return revealed()
 
     def bounds(law: Law, aim: float) -> tuple[float, float]:
         return epsilon_bounds(law, event.steps, delta, aim=aim, want_low=low)
 
-    return _bracket(event, worst, bounds, low=low)
+    return _bracket(event, worst, bounds, revealed, low=low)
 
 
 def delta_at(event: SubsampledGaussian, epsilon: float) -> Band:
@@ -46,9 +48,10 @@ def delta_at(event: SubsampledGaussian, epsilon: float) -> Band:
     worst = worst_case(event)
     if worst.knowledge is Knowledge.GAUSSIAN:
         return _rounded(gaussian_delta(epsilon, worst.change * math.sqrt(event.steps) / event.sigma))
+    revealed = partial(revealed_delta, epsilon, event.q, event.sigma, event.steps, worst.change)
     if worst.knowledge is Knowledge.REVEALED:
-        return revealed_delta(epsilon, event.q, event.sigma, event.steps, worst.change)
-    return _bracket(event, worst, lambda law, aim: delta_bounds(law, event.steps, epsilon, aim=aim))
+        return revealed()
+    return _bracket(event, worst, lambda law, aim: delta_bounds(law, event.steps, epsilon, aim=aim), revealed)
 
 
 def guarantee(event: SubsampledGaussian, delta: float) -> Guarantee:
@@ -107,8 +110,13 @@ def _rounded(value: float) -> Band:
     return Band.between(value * (1 - 1e-9), value * (1 + 1e-9))
 
 
-def _bracket(event: SubsampledGaussian, worst: WorstCase, bounds: _Bounds, *, low: bool = True) -> Band:
-    """Bounds of the dominating laws, and of adversaries that exist (``low`` = False leaves these out)."""
+def _bracket(
+    event: SubsampledGaussian, worst: WorstCase, bounds: _Bounds, revealed: Callable[[], Band], *, low: bool = True
+) -> Band:
+    """Bounds of the dominating laws, and of adversaries that exist (``low`` = False leaves these out).
+
+    What holds of users with any number of elements (``revealed``) holds of those with few.
+    """
     laws = dominating(event, worst)
     attained = worst.knowledge in (Knowledge.PAIR, Knowledge.DIRECTED)
     ends = [bounds(law, AIM if len(laws) == 1 else 1.0) for law in laws]
@@ -118,4 +126,6 @@ def _bracket(event: SubsampledGaussian, worst: WorstCase, bounds: _Bounds, *, lo
     up = max(end for _, end in ends)
     if attained:
         return Band.between(max(end for end, _ in ends), up)
+    if worst.knowledge is Knowledge.SYMMETRISED:
+        up = min(up, revealed().up)
     return Band.between(max(bounds(law, _COARSE)[0] for law in adversaries(event, worst)) if low else 0.0, up)

@@ -27,34 +27,40 @@ class Mixture:
         return float(self.weights[self.means == 0].sum())
 
     @cached_property
-    def _away(self) -> list[tuple[float, float]]:
-        """Weight and mean of the components that are not at zero."""
-        return [(w, m) for w, m in zip(self.weights.tolist(), self.means.tolist(), strict=True) if m != 0]
+    def _parts(self) -> list[tuple[float, float]]:
+        """Weights and means as plain numbers."""
+        return [(w, m) for w, m in zip(self.weights.tolist(), self.means.tolist(), strict=True) if w > 0]
 
     def log_ratio(self, u: Floats, slope: bool = False) -> Floats:
         """log of the density over that of N(0, 1), or its derivative; accurate also where it is nearly zero."""
-        powers = [mean * u - 0.5 * mean * mean for _, mean in self._away]
-        if any(float(power.max(initial=0.0)) > _OVERFLOW for power in powers):
-            return self._far_log_ratio(u, slope)
-        excess, climb = np.zeros(u.shape), np.zeros(u.shape)
-        for (weight, mean), power in zip(self._away, powers, strict=True):
-            grown = np.expm1(power)
-            excess += weight * grown
-            if slope:
-                climb += weight * mean * (grown + 1)
-        return climb / (1 + excess) if slope else np.log1p(excess)
-
-    def _far_log_ratio(self, u: Floats, slope: bool) -> Floats:
-        """The same where the density over that of N(0, 1) would overflow."""
-        top = np.max([np.zeros(u.shape), *(mean * u - 0.5 * mean * mean for _, mean in self._away)], axis=0)
-        huge = top > _OVERFLOW
-        result = np.empty(u.shape)
-        result[~huge] = self.log_ratio(u[~huge], slope)
-        powers = np.multiply.outer(self.means, u[huge]) - 0.5 * (self.means**2)[:, None]
-        terms = self.weights[:, None] * np.exp(powers - top[huge])
-        total = terms.sum(axis=0)
-        result[huge] = (self.means[:, None] * terms).sum(axis=0) / total if slope else top[huge] + np.log(total)
+        excess, climb, top = np.zeros(u.shape), np.zeros(u.shape), 0.0
+        for weight, mean in self._parts:
+            if mean != 0:
+                power = mean * u - 0.5 * mean * mean
+                top = max(top, float(power.max(initial=0.0)))
+                grown = np.expm1(power if top < _OVERFLOW else np.minimum(power, _OVERFLOW))
+                excess += weight * grown
+                if slope:
+                    climb += weight * mean * (grown + 1)
+        extreme = None
+        if top > _OVERFLOW or float(excess.min(initial=0.0)) < -0.5:
+            extreme = (excess < -0.5) | (excess > math.exp(_OVERFLOW / 2))
+            excess[extreme] = 0.0
+        result = climb / (1 + excess) if slope else np.log1p(excess)
+        if extreme is not None:
+            result[extreme] = self._extreme_log_ratio(u[extreme], slope)
         return result
+
+    def _extreme_log_ratio(self, u: Floats, slope: bool) -> Floats:
+        """The same where the ratio of the densities is far above or well below one: a sum of positive terms, scaled."""
+        total, climb, top = np.zeros(u.shape), np.zeros(u.shape), np.full(u.shape, -np.inf)
+        for _, mean in self._parts:
+            top = np.maximum(top, mean * u - 0.5 * mean * mean)
+        for weight, mean in self._parts:
+            term = weight * np.exp(mean * u - 0.5 * mean * mean - top)
+            total += term
+            climb += mean * term
+        return climb / total if slope else top + np.log(total)
 
     def mass(self, low: Floats, high: Floats) -> Floats:
         """Probability between ``low`` and ``high``, from whichever tail is nearer."""
@@ -94,7 +100,7 @@ class Pair:
     @property
     def plateau(self) -> float:
         """The loss where only the components at zero count: with little noise much mass gathers there."""
-        if min(self.first.means.min(), self.second.means.min()) < 0:
+        if min(self.first.means.min(), self.second.means.min()) < 0 or self.common == 0:
             return 0.0
         return math.log(self.first.at_zero / self.second.at_zero)
 
