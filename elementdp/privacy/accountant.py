@@ -37,7 +37,7 @@ def _account(event: SubsampledGaussian, delta: float, *, low: bool = True) -> Ba
         return revealed()
 
     def bounds(law: Law, aim: float) -> tuple[float, float]:
-        return epsilon_bounds(law, event.steps, delta, aim=aim, want_low=low)
+        return epsilon_bounds(law, event.steps, delta, aim=aim)
 
     return _bracket(event, worst, bounds, revealed, low=low)
 

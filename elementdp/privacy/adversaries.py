@@ -4,13 +4,14 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtr
 from scipy.stats import binom
 
 from elementdp.privacy.domination import Knowledge, WorstCase
 from elementdp.privacy.events import SubsampledGaussian
 from elementdp.privacy.guarantee import Relation
-from elementdp.privacy.pairs import Pair, binomial, two_point
+from elementdp.privacy.pairs import Mixture, Pair, binomial, two_point
+
+_FARTHEST = 60.0  # standard deviations between being there and not that the sideways adversary uses
 
 
 @dataclass(frozen=True)
@@ -55,13 +56,14 @@ def _counted(event: SubsampledGaussian) -> Law:
     """A whole user under pair sampling, the count of the shown coins given away."""
     size = event.elements_per_user or 1
     count = np.arange(1, size + 1)
+    stay = math.exp(size * math.log1p(-event.q))
     rate = -math.expm1(size * math.log1p(-event.q))
     weights = binom.pmf(count, size, event.q) / rate
     keep = weights > 1e-30
     change = 2.0 if event.relation is Relation.REPLACE else 1.0
     return Law(
         tuple(
-            (float(weight), two_point(rate, float(j), change * float(j), event.sigma))
+            (float(weight), two_point(rate, float(j), change * float(j), event.sigma, stay=stay))
             for weight, j in zip(weights[keep], count[keep], strict=True)
         )
     )
@@ -73,14 +75,16 @@ def _sideways(event: SubsampledGaussian, worst: WorstCase, bins: int = 24) -> La
     For replacement only. The output's part along them hints at participation. Only the bin it falls in is used
     (processing the output can only lower δ): given the bin, this is the printed pair at the rate it then has.
     """
-    distance = (worst.swing - worst.change / 2) / event.sigma
+    # No further than that the chance of absence stays a number: a rate rounded to one would show too much.
+    distance = min((worst.swing - worst.change / 2) / event.sigma, _FARTHEST)
     edges = np.concatenate([[-np.inf], distance / 2 + np.linspace(-5, 5, bins - 1), [np.inf]])
-    absent, present = (1 - event.q) * np.diff(ndtr(edges)), event.q * np.diff(ndtr(edges - distance))
+    zero, there = (Mixture(np.ones(1), np.array([mean])) for mean in (0.0, distance))
+    absent, present = (1 - event.q) * zero.mass(edges[:-1], edges[1:]), event.q * there.mass(edges[:-1], edges[1:])
     weights = absent + present
     keep = weights > 1e-15  # the rest is not used either
     return Law(
         tuple(
-            (float(weight), two_point(float(rate), worst.change / 2, worst.change, event.sigma))
-            for weight, rate in zip(weights[keep], present[keep] / weights[keep], strict=True)
+            (weight, two_point(go / weight, worst.change / 2, worst.change, event.sigma, stay=stay / weight))
+            for weight, stay, go in np.column_stack([weights, absent, present])[keep].tolist()
         )
     )

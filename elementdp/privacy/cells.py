@@ -107,9 +107,11 @@ def symmetrised(half: Cells) -> Cells:
     """
     zero = half.zero
     knots, half_down, half_rise = half.knots[zero:], half.down[zero:].copy(), half.rise[zero:]
-    half_down[0] = 0.0  # it is at 0, and what is there is what is left: rounding cannot count a plateau at 0 twice
-    mirror_rise = (half_down * np.exp(-knots[:-1]))[::-1]
-    mirror_down = (half_rise * np.exp(-knots[1:]))[::-1]
+    fall = np.exp(-knots)
+    elsewhere = float(np.dot(half_down[1:], 1 + fall[1:-1])) + float(np.dot(half_rise, 1 + fall[1:]))
+    half_down[0] = min(half_down[0], max(0.0, (1 - elsewhere) / 2))  # rounding must not count a plateau at 0 twice
+    mirror_rise = (half_down * fall[:-1])[::-1]
+    mirror_down = (half_rise * fall[1:])[::-1]
     down, rise = np.concatenate([mirror_down, half_down]), np.concatenate([mirror_rise, half_rise])
     atom = max(0.0, 1.0 - float(down.sum()) - float(rise.sum()))
     index = np.concatenate([-half.index[:zero:-1], half.index[zero:]])

@@ -17,6 +17,7 @@ from elementdp.privacy.transform import Plan, compose
 
 _FARTHEST = 37.0  # standard deviations beyond which a float has no room for the tail
 _MOST_KNOTS = 1 << 21
+_MOST_REFINED = 1 << 13  # knots of a lattice that is still made finer
 _BUDGET = 14.0  # minus log of the tilted probability that rounding adds up to more than allowed for
 AIM = 9e-4  # width of the band relative to ε that is thought good enough
 
@@ -29,13 +30,8 @@ def _cut(law: Law, grid: Grid, reach: float) -> Cells:
     return cut[0][1] if len(cut) == 1 else mixed(cut)
 
 
-def epsilon_bounds(
-    law: Law, steps: int, delta: float, *, aim: float = AIM, want_low: bool = True
-) -> tuple[float, float]:
-    """(low, up) around the ε at which T copies of ``law`` have ``delta``; refined until they are close.
-
-    Without ``want_low`` the lower end is 0, and ``up`` is what a first lattice gives.
-    """
+def epsilon_bounds(law: Law, steps: int, delta: float, *, aim: float = AIM) -> tuple[float, float]:
+    """(low, up) around the ε at which T copies of ``law`` have ``delta``; refined until they are close."""
     if 1 - law.common**steps <= delta:  # the laws differ that rarely
         return 0.0, 0.0
     target = math.log(delta)
@@ -43,20 +39,18 @@ def epsilon_bounds(
     sample = Sample(law, steps, reach)
     saddle, epsilon = sample.saddle(lambda t, bound: (bound - target) / t)
 
-    def once(finer: float) -> tuple[float, float]:
+    def once(finer: float) -> tuple[float, float, bool]:
         cut, high, up = _upper(
             law, sample, reach, max(epsilon, 0.0), finer, lambda curve, near: curve.epsilon(target, 1, near), saddle
         )
         if up == 0:
-            return 0.0, 0.0
+            return 0.0, 0.0, False
         slack = _slack(cut, steps)
-        if not want_low:
-            return 0.0, float(up + slack)
         low = _best(
             (curve.epsilon(target, -1, up) for curve in _lows(law, cut, high, steps, reach)),
             up - AIM * max(up, SMALLEST),
         )
-        return max(0.0, float(low - slack)), float(up + slack)
+        return max(0.0, float(low - slack)), float(up + slack), _worth(cut)
 
     return _refined(once, aim, SMALLEST)
 
@@ -69,7 +63,7 @@ def delta_bounds(law: Law, steps: int, epsilon: float, *, aim: float = AIM) -> t
         unknown = max(0.0, 1 - sum(weight for weight, _ in law.parts))
         return 0.0, steps * (2 * float(ndtr(-_FARTHEST)) + unknown)
 
-    def once(finer: float) -> tuple[float, float]:
+    def once(finer: float) -> tuple[float, float, bool]:
         reach, up, low = 12.0, 1.0, 0.0
         for _ in range(2):
             sample = Sample(law, steps, reach)
@@ -81,7 +75,7 @@ def delta_bounds(law: Law, steps: int, epsilon: float, *, aim: float = AIM) -> t
             if high.lost < 1e-4 * up or reach == _FARTHEST:
                 break
             reach = min(_FARTHEST, _reach(steps, math.log(max(up - high.lost, 1e-300))))
-        return max(0.0, low), min(1.0, up)
+        return max(0.0, low), min(1.0, up), _worth(cut)
 
     return _refined(once, 10 * aim)
 
@@ -123,21 +117,26 @@ def _reach(steps: int, log_delta: float) -> float:
     return math.sqrt(2 * (math.log(steps) - log_delta + math.log(1e6)))
 
 
-def _refined(once: Callable[[float], tuple[float, float]], aim: float, least: float = 0.0) -> tuple[float, float]:
-    """Refine the lattice while that helps and the band is wider than aimed at; an empty lower bound is left alone."""
-    low, up = once(1.0)
+def _refined(once: Callable[[float], tuple[float, float, bool]], aim: float, least: float = 0.0) -> tuple[float, float]:
+    """Refine the lattice while that helps, is worth it, and the band is wider than aimed at."""
+    low, up, worth = once(1.0)
     finer = 1.0
     for _ in range(4):
         gap = (up - low) / max(up, least) if up > 0 else 0.0
-        if gap <= aim or low == 0:
+        if gap <= aim or not worth:
             break
         finer *= min(0.25, max(1 / 64, (aim / gap) ** 2))
-        narrower = once(finer)
-        helped = narrower[1] - narrower[0] < 0.9 * (up - low)
-        low, up = max(low, narrower[0]), min(up, narrower[1])
+        inner, outer, worth = once(finer)
+        helped = outer - inner < 0.9 * (up - low)
+        low, up = max(low, inner), min(up, outer)
         if not helped:
             break
     return low, up
+
+
+def _worth(cut: Cells) -> bool:
+    """Whether a finer lattice may help and is not too long; a symmetrised one has no lower bound to come closer to."""
+    return not cut.symmetrised and len(cut.index) < _MOST_REFINED
 
 
 def _lows(law: Law, cut: Cells, high: Curve, steps: int, reach: float) -> Iterator[Curve]:
@@ -145,27 +144,30 @@ def _lows(law: Law, cut: Cells, high: Curve, steps: int, reach: float) -> Iterat
     if cut.symmetrised:
         return
     yield from _composed(below(cut, high.tilt), high, steps)
-    yield _moved(cut, high, steps)
+    yield from _moved(cut, high, steps)
     if len(law.parts) == 1:
         coarse = merged_plateau(law.parts[0][1], Grid(cut.origin, cut.h, cut.index), reach, 6 * cut.h)
         if coarse is not None:
             yield from _composed(below(coarse, high.tilt), high, steps)
-            yield from (_moved(coarse, curve, steps) for curve in _composed(above(coarse), high, steps))
+            for curve in _composed(above(coarse), high, steps):
+                yield from _moved(coarse, curve, steps)
 
 
 def _composed(lattice: Lattice, high: Curve, steps: int) -> list[Curve]:
     """The curve of ``lattice`` tilted as ``high`` is, if it can be had."""
-    plan = Plan.of(lattice, steps, high.tilt)
+    plan = Plan.of(lattice, steps, high.tilt, room=2)
     return [compose(plan)] if plan.feasible else []
 
 
-def _moved(cut: Cells, high: Curve, steps: int) -> Curve:
+def _moved(cut: Cells, high: Curve, steps: int) -> Iterator[Curve]:
     """The upper curve moved left by what rounding may have added: a lower bound for laws of any roughness."""
     shift = blur(cut, steps, high.tilt, _BUDGET)
+    if not math.isfinite(shift):
+        return
     worst = math.exp(high.tilt * math.log(high.tilt) - (1 + high.tilt) * math.log1p(high.tilt) - _BUDGET)
     # Knots move left by ``shift``; e^{tilt·ε} in the scaling moves with them. Mass left out does not count here.
     log_scale = high.log_scale - high.tilt * shift
-    return replace(high, start=high.start - shift, error=high.error + worst, log_scale=log_scale)
+    yield replace(high, start=high.start - shift, error=high.error + worst, log_scale=log_scale)
 
 
 def _best(values: Iterable[float], enough: float) -> float:

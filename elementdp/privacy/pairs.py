@@ -122,7 +122,7 @@ class Pair:
         if not self.mirrored or self.first.means.tolist()[:1] != [0.0] or len(self.first.means) != 2:
             return None
         (stay, go), mean = self.first.weights.tolist(), float(self.first.means[1])
-        return math.log(go / stay) - mean * mean / 2 if 0 < go < 1 and mean != 0 else None
+        return math.log(go / stay) - mean * mean / 2 if stay > 0 and go > 0 and mean != 0 else None
 
     def outcome(self, loss: Floats) -> Floats | None:
         """The outcome at which the loss has the given values, where there is a closed form that does not overflow.
@@ -140,9 +140,12 @@ class Pair:
         return Pair(self.second, self.first)
 
 
-def two_point(q: float, swing: float, change: float, sigma: float) -> Pair:
-    """(1−q)N(0)+qN(s) against (1−q)N(0)+qN(s−c), the pair (A, B) of :mod:`elementdp.privacy.domination`."""
-    weights = np.array([1 - q, q])
+def two_point(q: float, swing: float, change: float, sigma: float, *, stay: float | None = None) -> Pair:
+    """(1−q)N(0)+qN(s) against (1−q)N(0)+qN(s−c), the pair (A, B) of :mod:`elementdp.privacy.domination`.
+
+    ``stay`` is 1−q where it is known better than the difference; however small, it matters to a mean far enough away.
+    """
+    weights = np.array([1 - q if stay is None else stay, q])
     return Pair(
         Mixture(weights, np.array([0.0, swing / sigma])), Mixture(weights, np.array([0.0, (swing - change) / sigma]))
     )

@@ -120,8 +120,10 @@ class Sample:
         allowed = _TOLERANCE * finer * max(epsilon, min(0.05 * spread, 0.05 / tilt), SMALLEST)
         allowed /= self.steps * (1 + tilt) / 2
         spread_out = x != 0  # a mass on a knot does not move
+        if np.count_nonzero(spread_out) < 3:
+            spread_out[:] = True
         density = _Density(x[spread_out], tilted[spread_out])
-        share = (6 * allowed / density.cube_root) ** 1.5 / 6 * _UNEVEN
+        share = (6 * allowed / max(density.cube_root, 1e-100)) ** 1.5 / 6 * _UNEVEN
         tiny = 1e-3 * allowed * (1 + tilt) / 2
         even = math.sqrt(4 * allowed)  # even knots would do at this distance; a law gathered at one knot allows more
         for _ in range(12):
@@ -131,7 +133,7 @@ class Sample:
             even *= 2
         finest = max(even / 2, 20 * spread / _MOST_KNOTS, floor)
         width = max((float(x[-1]) - float(x[0])) / 16, 2 * finest)
-        start = np.arange(math.floor(min(x[0], 0.0) / width), math.ceil(max(x[-1], 0.0) / width) + 1)
+        start = np.arange(math.floor(min(x[0], 0.0) / width), max(1, math.ceil(x[-1] / width)) + 1)
         end, kept = int(start[-1]), []
         edges = density.moments(width * start)
         start, left, right = start[:-1], edges[:, :-1], edges[:, 1:]

@@ -19,8 +19,8 @@ from elementdp.privacy.curves import Floats
 from elementdp.privacy.lattice import Lattice
 
 _EPS = float(np.finfo(float).eps)
-_MOST_TERMS = 1 << 22  # of Fourier terms times knots held at a time
-_LONGEST = 1 << 23  # knots of a full transform
+_MOST_TERMS = 1 << 21  # of Fourier terms times knots held at a time
+_LONGEST = 1 << 22  # knots of a full transform
 QUIET = 50.0  # minus log of a Fourier term that may be left out
 _FOLDED = 1e-14  # tilted mass allowed outside the window of the transform
 _ANGLES = np.multiply.outer([-1.0, 1.0], np.geomspace(0.3, 20, 8)).ravel()  # of Chernoff's inequality, in deviations
@@ -41,16 +41,17 @@ class Plan:
     low: float
     size: int
     few: int
+    room: int
 
     @classmethod
-    def of(cls, lattice: Lattice, steps: int, tilt: float) -> "Plan":
-        """For ``steps`` copies of ``lattice`` tilted by ``tilt``."""
+    def of(cls, lattice: Lattice, steps: int, tilt: float, room: int = 1) -> "Plan":
+        """For ``steps`` copies of ``lattice`` tilted by ``tilt``; lower bounds get more ``room`` than upper ones."""
         log_scale, tilted = lattice.tilted(tilt)
         losses = lattice.losses
         low, high = _window(losses, tilted, steps, lattice.h)
         size = next_fast_len(max(64, int((high - low) / lattice.h) + 3), real=True)
         few = math.ceil(_silent(lattice.index, tilted, steps) * size / (2 * math.pi)) + 1
-        return cls(lattice, steps, tilt, log_scale, tilted, low, size, few)
+        return cls(lattice, steps, tilt, log_scale, tilted, low, size, few, room)
 
     @property
     def folded(self) -> float:
@@ -61,12 +62,12 @@ class Plan:
     def waves(self) -> bool:
         """Whether to sum Fourier terms one by one rather than make a full transform."""
         work = self.few * len(self.tilted)
-        return 16 * self.few < self.size and work < min(self.size, _MOST_TERMS) and self.folded < 1e-16
+        return 16 * self.few < self.size and work < self.room * min(self.size, _MOST_TERMS) and self.folded < 1e-16
 
     @property
     def feasible(self) -> bool:
         """Whether it gets by without a very long transform."""
-        return self.waves or self.size <= _LONGEST
+        return self.waves or self.size <= self.room * _LONGEST
 
 
 def compose(plan: Plan) -> Curve:
