@@ -96,7 +96,7 @@ def revealed(epsilon: float, q: float, sigma: float, steps: int) -> mp.mpf:
 
 def renyi(order: float, q: float, sigma: float) -> mp.mpf:
     """D_α of the printed pair by adaptive quadrature."""
-    with mp.workdps(30):
+    with mp.workdps(20):
         a, q, s = mp.mpf(order), mp.mpf(q), mp.mpf(sigma)
 
         def mixture(z: mp.mpf, mean: int) -> mp.mpf:
