@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable
+from numbers import Real
 
 
 class ElementdpError(Exception):
@@ -20,23 +21,28 @@ class NoGuaranteeError(ElementdpError):
     """A combination of unit, relation and sampler for which nothing is proved."""
 
 
+def _is_number(value: object) -> bool:
+    """Whether a caller without types has passed a real number, numpy's included."""
+    return isinstance(value, Real)
+
+
 def positive(name: str, value: float) -> float:
     """Return ``value`` if it is a finite number above zero."""
-    if not (math.isfinite(value) and value > 0):
+    if not (_is_number(value) and math.isfinite(value) and value > 0):
         raise ArgumentError(name, value, "a finite number > 0")
     return value
 
 
 def nonnegative(name: str, value: float) -> float:
     """Return ``value`` if it is a finite number, zero or above."""
-    if not (math.isfinite(value) and value >= 0):
+    if not (_is_number(value) and math.isfinite(value) and value >= 0):
         raise ArgumentError(name, value, "a finite number >= 0")
     return value
 
 
 def probability(name: str, value: float, *, low_open: bool = False, high_open: bool = False) -> float:
     """Return ``value`` if it lies between 0 and 1; ``low_open``/``high_open`` exclude that end."""
-    inside = (value > 0 if low_open else value >= 0) and (value < 1 if high_open else value <= 1)
+    inside = _is_number(value) and (value > 0 if low_open else value >= 0) and (value < 1 if high_open else value <= 1)
     if not inside:
         raise ArgumentError(name, value, f"in {'(' if low_open else '['}0, 1{')' if high_open else ']'}")
     return value
@@ -44,7 +50,8 @@ def probability(name: str, value: float, *, low_open: bool = False, high_open: b
 
 def at_least(name: str, value: int, low: int) -> int:
     """Return ``value`` if it is a whole number, ``low`` or above."""
-    if isinstance(value, bool) or int(value) != value or value < low:
+    whole = _is_number(value) and not isinstance(value, bool) and math.isfinite(value) and int(value) == value
+    if not whole or value < low:
         raise ArgumentError(name, value, f"a whole number >= {low}")
     return int(value)
 
