@@ -64,7 +64,7 @@ class Plan:
     steps: int = 40_000  # T
     users_a_step: float = 20.0  # qn
     rhos: tuple[float, ...] = (0.1, 0.3, 1.0, 3.0)
-    step_sizes: tuple[float, ...] = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
+    step_sizes: tuple[float, ...] = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
     tuning_steps: int = 1_000
     evaluations: int = 40
     repetitions: int = 1
