@@ -166,8 +166,7 @@ class GroupClipper:
             return self._sum(batch, step)
 
     def _sum(self, batch: Batch, step: float) -> ClippedSum:
-        total = [torch.zeros_like(p) for p in self.parameters]
-        place = {id(p): t for p, t in zip(self.parameters, total, strict=True)}
+        total: dict[int, Tensor] = {}
         norms, losses = [], []
         for rows, segments in batch.chunks(self.rows) if self.method else []:
             pair = self._load(batch, rows)
@@ -178,11 +177,13 @@ class GroupClipper:
                 bound = found * (1 + 16 * torch.finfo(found.dtype).eps)
                 factors = torch.where(finite, (self.rho / bound).clamp_max(1), 0)
                 for parameter, gradient in layer.weigh(factors, not bool(finite.all())):
-                    place[id(parameter)].add_(gradient)
+                    so_far = total.get(id(parameter))
+                    total[id(parameter)] = gradient if so_far is None else so_far.add_(gradient)
                 norms.append(torch.where(finite, found, torch.inf))
                 losses.append(means)
         empty = torch.zeros(0, device=self.device)
-        return ClippedSum(total, torch.cat(norms) if norms else empty, torch.cat(losses) if losses else empty)
+        sums = [total[id(p)] if id(p) in total else torch.zeros_like(p) for p in self.parameters]
+        return ClippedSum(sums, torch.cat(norms) if norms else empty, torch.cat(losses) if losses else empty)
 
     def _chunk(self, pair: Pair, segments: Segments, step: float) -> Iterator[tuple[Layer, Tensor]]:
         if len(segments) == 1 and segments.rows > self.rows:

@@ -46,16 +46,26 @@ class Segments:
 
     def owner(self, device: torch.device) -> Tensor:
         """The group of every row."""
-        return torch.arange(len(self)).repeat_interleave(self.lengths).to(device)
+        return owners(self.lengths.to(device), self.rows)
 
     def sum(self, rows: Tensor) -> Tensor:
         """Sums over the rows of each group."""
-        parts = [rows[run.rows].reshape(run.count, run.size, *rows.shape[1:]).sum(1) for run in self.runs]
-        return parts[0] if len(parts) == 1 else torch.cat(parts)
+        return segment_sums(rows, self.lengths.to(rows.device))
 
     def spread(self, values: Tensor) -> Tensor:
         """One value a group, repeated for each of its rows."""
         return values.repeat_interleave(self.lengths.to(values.device), output_size=self.rows)
+
+
+def owners(lengths: Tensor, total: int) -> Tensor:
+    """The segment of every entry, for consecutive segments of these lengths."""
+    return torch.arange(len(lengths), device=lengths.device).repeat_interleave(lengths, output_size=total)
+
+
+def segment_sums(values: Tensor, lengths: Tensor) -> Tensor:
+    """Sums over consecutive segments of the first dimension."""
+    sums = values.new_zeros(len(lengths), *values.shape[1:])
+    return sums.index_add_(0, owners(lengths, len(values)), values)
 
 
 def _runs(sizes: Sequence[int]) -> list[Run]:

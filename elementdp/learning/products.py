@@ -5,13 +5,14 @@ squared norms of each group's gradient, and, once the clipping factors are known
 backward pass, and never one gradient per example times parameter in memory.
 """
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from elementdp.learning.groups import Segments
+from elementdp.learning.groups import Segments, segment_sums
 
 Gradients = list[tuple[Tensor, Tensor]]
 Weigh = Callable[[Tensor, bool], Gradients]
@@ -68,8 +69,27 @@ def trainable(parameter: Tensor | None) -> bool:
     return parameter is not None and parameter.requires_grad
 
 
-def product_squares(left: Tensor, right: Tensor, segments: Segments) -> Tensor:
+def product(left: Tensor, right: Tensor) -> Tensor:
+    """LᵀR = Σ_i left_i ⊗ right_i over many rows i.
+
+    Threads share a product by its result, of which a thin one has too little. So the rows are cut into a few pieces for
+    each thread, and their products added.
+    """
+    rows, small = len(left), min(left.shape[1], right.shape[1])
+    pieces = 2 * torch.get_num_threads()
+    partial = pieces * left.shape[1] * right.shape[1] * left.element_size()
+    if left.device.type != "cpu" or pieces == 2 or rows < max(4 * small, pieces) or partial > KEEP_BYTES:
+        return left.mT @ right
+    each = rows // pieces
+    whole = each * pieces
+    total = torch.bmm(left[:whole].unflatten(0, (pieces, each)).mT, right[:whole].unflatten(0, (pieces, each))).sum(0)
+    return total if whole == rows else total.addmm_(left[whole:].mT, right[whole:])
+
+
+def product_squares(left: Tensor, right: Tensor, segments: Segments, *, bias: bool = False) -> Tensor:
     """||Σ_i left_i ⊗ right_i||² over the (row, position) pairs i of each group; both are (rows, positions, width).
+
+    With ``bias`` every right_i has a further coordinate 1, whose gradient is Σ_i left_i.
 
     Short groups by Gram matrices, ||LᵀR||² = Σ (LLᵀ)∘(RRᵀ); long ones by forming LᵀR, a few groups at a time. A Gram
     sum can lose digits to cancellation, and a norm taken too small would let more than ρ through: its rounding error
@@ -77,20 +97,31 @@ def product_squares(left: Tensor, right: Tensor, segments: Segments) -> Tensor:
     """
     p, q = left.shape[2], right.shape[2]
     parts = []
-    for run in segments.runs:
-        length = run.size * left.shape[1]
-        a = left[run.rows].reshape(run.count, length, p)
-        b = right[run.rows].reshape(run.count, length, q)
-        if length == 1:
-            parts.append(a.square().sum((1, 2)) * b.square().sum((1, 2)))
-        elif length * (p + q) <= p * q:
-            gram_a, gram_b = a @ a.mT, b @ b.mT
-            bound = (gram_a.diagonal(dim1=1, dim2=2) * gram_b.diagonal(dim1=1, dim2=2)).sqrt().sum(1).square()
-            margin = 2 * torch.finfo(a.dtype).eps * bound
-            parts.append((gram_a * gram_b).sum((1, 2)).clamp_min(0) + margin)
-        else:
-            step = max(1, KEEP_BYTES // (p * q * a.element_size()))
-            for i in range(0, run.count, step):
-                formed = a[i : i + step].mT @ b[i : i + step]
-                parts.append(torch.linalg.vector_norm(formed, dim=(1, 2)).square())
+    for short, runs in itertools.groupby(segments.runs, lambda run: run.size * left.shape[1] * (p + q) <= p * q):
+        pairs = [(left[r.rows].reshape(r.count, -1, p), right[r.rows].reshape(r.count, -1, q)) for r in runs]
+        parts += [_by_gram(pairs, bias)] if short else [_formed(a, b, bias) for a, b in pairs]
     return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+
+def _by_gram(pairs: Sequence[tuple[Tensor, Tensor]], bias: bool) -> Tensor:
+    terms = []
+    for a, b in pairs:
+        gram = torch.bmm(b, b.mT)
+        terms.append(torch.bmm(a, a.mT).mul_(gram.add_(1) if bias else gram))
+    device = terms[0].device
+    counts = torch.tensor([len(t) for t in terms], device=device)
+    lengths = torch.tensor([t.shape[1] for t in terms], device=device).repeat_interleave(counts)
+    squares = segment_sums(torch.cat([t.flatten() for t in terms]), lengths.square())
+    diagonals = torch.cat([t.diagonal(dim1=1, dim2=2).flatten() for t in terms])
+    bound = segment_sums(diagonals.sqrt_(), lengths).square_()
+    return squares.clamp_min_(0).add_(bound, alpha=2 * torch.finfo(bound.dtype).eps)
+
+
+def _formed(a: Tensor, b: Tensor, bias: bool) -> Tensor:
+    step = max(1, KEEP_BYTES // (a.shape[2] * b.shape[2] * a.element_size()))
+    parts = []
+    for i in range(0, len(a), step):
+        part = a[i : i + step]
+        found = torch.linalg.vector_norm(part.mT @ b[i : i + step], dim=(1, 2)).square()
+        parts.append(found + part.sum(1).square().sum(1) if bias else found)
+    return torch.cat(parts)

@@ -8,26 +8,25 @@ from torch.nn import functional
 
 from elementdp.learning.convolution import convolution
 from elementdp.learning.groups import Segments
-from elementdp.learning.products import Call, Gradients, Layer, clean, joined, kept, merged, product_squares, trainable
+from elementdp.learning.products import Call, Gradients, Layer, clean, joined, kept, product, product_squares, trainable
 
 
 def linear(module: nn.Linear, calls: Sequence[Call], segments: Segments) -> Layer:
     """``nn.Linear``: rows may carry further positions (a sequence); all of them belong to the row's group."""
     inputs = joined([call.inputs.reshape(segments.rows, -1, module.in_features) for call in calls])
     grads = joined([call.grads.reshape(segments.rows, -1, module.out_features) for call in calls])
-    layers = []
-    if trainable(module.bias):
-        layers.append(kept([(module.bias, segments.sum(grads.sum(1)))]))
-    if trainable(module.weight):
+    if not trainable(module.weight):
+        return kept([(module.bias, segments.sum(grads.sum(1)))])
+    bias = trainable(module.bias)
 
-        def weigh(factors: Tensor, spoilt: bool) -> Gradients:
-            rows = segments.spread(factors)
-            scaled = clean(grads, rows, spoilt) * rows[:, None, None]
-            left = scaled.reshape(-1, module.out_features)
-            return [(module.weight, left.mT @ clean(inputs, rows, spoilt).reshape(-1, module.in_features))]
+    def weigh(factors: Tensor, spoilt: bool) -> Gradients:
+        rows = segments.spread(factors)
+        left = (clean(grads, rows, spoilt) * rows[:, None, None]).reshape(-1, module.out_features)
+        right = clean(inputs, rows, spoilt).reshape(-1, module.in_features)
+        weight = (module.weight, product(left, right))
+        return [weight, (module.bias, left.sum(0))] if bias else [weight]
 
-        layers.append(Layer(product_squares(grads, inputs, segments), weigh))
-    return merged(layers)
+    return Layer(product_squares(grads, inputs, segments, bias=bias), weigh)
 
 
 def embedding(module: nn.Embedding, calls: Sequence[Call], segments: Segments) -> Layer:
