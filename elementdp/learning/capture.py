@@ -34,9 +34,10 @@ class Capture:
         for handle in self._handles:
             handle.remove()
 
-    def calls(self, loss: Tensor, rows: int) -> list[tuple[nn.Module, list[Call]]]:
-        """The uses of every layer, with the gradients of ``loss``."""
-        grads = torch.autograd.grad(loss, [edge for *_, edge in self._seen], allow_unused=True) if self._seen else ()
+    def calls(self, losses: Tensor, weights: Tensor) -> list[tuple[nn.Module, list[Call]]]:
+        """The uses of every layer, with the gradients of the weighted sum of the rows' ``losses``."""
+        rows, edges = len(losses), [edge for *_, edge in self._seen]
+        grads = torch.autograd.grad(losses, edges, weights, allow_unused=True) if edges else ()
         result: dict[int, tuple[nn.Module, list[Call]]] = {}
         for (module, inputs, version, _), grad in zip(self._seen, grads, strict=True):
             if inputs._version != version:

@@ -210,11 +210,10 @@ class GroupClipper:
         assert self.layers is not None
         with torch.enable_grad(), autocast, Capture(self.layers) as capture:
             losses = _wide(losses_of(self.model, self.loss, pair))
-            weights = segments.spread(segments.lengths.to(losses).reciprocal())
-            weighted = losses * weights
-            calls = capture.calls(weighted.sum(), segments.rows)
+            weights = segments.spread(torch.from_numpy(1 / segments.lengths).to(losses))
+            calls = capture.calls(losses, weights)
         found = [RULES[type(layer)](layer, used, segments) for layer, used in calls]
-        means = segments.sum(weighted.detach())
+        means = segments.sum(losses.detach() * weights)
         if not found:
             return Layer(torch.zeros_like(means), lambda factors, spoilt: []), means
         return merged(found), means

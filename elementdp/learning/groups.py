@@ -5,7 +5,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from elementdp.errors import ArgumentError
@@ -40,32 +42,35 @@ class Segments:
         return len(self.sizes)
 
     @cached_property
-    def lengths(self) -> Tensor:
-        """The sizes as a tensor."""
-        return torch.tensor(self.sizes, dtype=torch.long)
+    def lengths(self) -> NDArray[np.int64]:
+        """The sizes as an array."""
+        return np.array(self.sizes, dtype=np.int64)
+
+    @cached_property
+    def _owner(self) -> Tensor:
+        return owners(self.lengths)
 
     def owner(self, device: torch.device) -> Tensor:
         """The group of every row."""
-        return owners(self.lengths.to(device), self.rows)
+        return self._owner.to(device)
 
     def sum(self, rows: Tensor) -> Tensor:
         """Sums over the rows of each group."""
-        return segment_sums(rows, self.lengths.to(rows.device))
+        return segment_sums(rows, self.owner(rows.device), len(self))
 
     def spread(self, values: Tensor) -> Tensor:
         """One value a group, repeated for each of its rows."""
-        return values.repeat_interleave(self.lengths.to(values.device), output_size=self.rows)
+        return values.index_select(0, self.owner(values.device))
 
 
-def owners(lengths: Tensor, total: int) -> Tensor:
+def owners(lengths: NDArray[np.int64]) -> Tensor:
     """The segment of every entry, for consecutive segments of these lengths."""
-    return torch.arange(len(lengths), device=lengths.device).repeat_interleave(lengths, output_size=total)
+    return torch.from_numpy(np.repeat(np.arange(len(lengths)), lengths))
 
 
-def segment_sums(values: Tensor, lengths: Tensor) -> Tensor:
-    """Sums over consecutive segments of the first dimension."""
-    sums = values.new_zeros(len(lengths), *values.shape[1:])
-    return sums.index_add_(0, owners(lengths, len(values)), values)
+def segment_sums(values: Tensor, owner: Tensor, count: int) -> Tensor:
+    """Sums over the entries that each of ``count`` segments owns."""
+    return values.new_zeros(count, *values.shape[1:]).index_add_(0, owner, values)
 
 
 def _runs(sizes: Sequence[int]) -> list[Run]:

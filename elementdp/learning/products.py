@@ -9,10 +9,11 @@ import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from elementdp.learning.groups import Segments, segment_sums
+from elementdp.learning.groups import Segments, owners, segment_sums
 
 Gradients = list[tuple[Tensor, Tensor]]
 Weigh = Callable[[Tensor, bool], Gradients]
@@ -104,16 +105,15 @@ def product_squares(left: Tensor, right: Tensor, segments: Segments, *, bias: bo
 
 
 def _by_gram(pairs: Sequence[tuple[Tensor, Tensor]], bias: bool) -> Tensor:
-    terms = []
-    for a, b in pairs:
-        gram = torch.bmm(b, b.mT)
-        terms.append(torch.bmm(a, a.mT).mul_(gram.add_(1) if bias else gram))
-    device = terms[0].device
-    counts = torch.tensor([len(t) for t in terms], device=device)
-    lengths = torch.tensor([t.shape[1] for t in terms], device=device).repeat_interleave(counts)
-    squares = segment_sums(torch.cat([t.flatten() for t in terms]), lengths.square())
-    diagonals = torch.cat([t.diagonal(dim1=1, dim2=2).flatten() for t in terms])
-    bound = segment_sums(diagonals.sqrt_(), lengths).square_()
+    terms, right = (torch.cat([torch.bmm(t, t.mT).flatten() for t in side]) for side in zip(*pairs, strict=True))
+    terms.mul_(right.add_(1) if bias else right)
+    widths = np.repeat([a.shape[1] for a, _ in pairs], [len(a) for a, _ in pairs])
+    squares = segment_sums(terms, owners(widths**2).to(terms.device), len(widths))
+    # The diagonal: in a matrix of width w, one entry in w + 1.
+    within = np.arange(widths.sum()) - np.repeat(np.cumsum(widths) - widths, widths)
+    places = np.repeat(np.cumsum(widths**2) - widths**2, widths) + within * (np.repeat(widths, widths) + 1)
+    roots = terms.index_select(0, torch.from_numpy(places).to(terms.device)).sqrt_()
+    bound = segment_sums(roots, owners(widths).to(terms.device), len(widths)).square_()
     return squares.clamp_min_(0).add_(bound, alpha=2 * torch.finfo(bound.dtype).eps)
 
 
