@@ -1,7 +1,8 @@
 """Clipped sums of group gradients: time and memory against plain training, Opacus and one backward pass per group.
 
-All four work on the same batch in the same run, by turns; the three private ones must agree to 1e-5. Times are medians
-over the rounds, peak memory is measured in a process of its own.
+All four work on the same batch in the same run, by turns; the three private ones must agree to 1e-5. In every round
+each works for at least a fifth of a second; times are medians over all its steps. Peak memory is measured in a process
+of its own.
 
     python benchmarks/training.py [--rounds 7] [--threads N] [--check]
 """
@@ -29,6 +30,9 @@ BARS = {
     "softmax": {"plain": 1.3, "opacus": 4.0, "memory": None, "loop": 20.0},
 }
 """At most this many times the plain time; at least this many times faster; at most this share of Opacus's memory."""
+
+TURN = 0.2
+"""Seconds that each method gets in a round, at least: a step of 20 ms needs more repetitions than one of a second."""
 
 
 class TutorialCNN(nn.Module):
@@ -160,9 +164,10 @@ def measure(name: str, rounds: int) -> dict[str, float]:
     times: dict[str, list[float]] = {key: [] for key in methods}
     for _ in range(rounds):
         for key, step in methods.items():
-            start = time.perf_counter()
-            step()
-            times[key].append(time.perf_counter() - start)
+            end = time.perf_counter() + TURN
+            while (start := time.perf_counter()) < end:
+                step()
+                times[key].append(time.perf_counter() - start)
     result = {f"{key} s": median(values) for key, values in times.items()}
     result |= {"groups": len(problem.sizes), "error": error}
     return result | {f"{method} MiB": peak(name, method) for method in ("ours", "opacus")}

@@ -37,7 +37,8 @@ class Capture:
     def calls(self, losses: Tensor, weights: Tensor) -> list[tuple[nn.Module, list[Call]]]:
         """The uses of every layer, with the gradients of the weighted sum of the rows' ``losses``."""
         rows, edges = len(losses), [edge for *_, edge in self._seen]
-        grads = torch.autograd.grad(losses, edges, weights, allow_unused=True) if edges else ()
+        # A product and not ``grad_outputs``, which makes torch import sympy.
+        grads = torch.autograd.grad(losses.dot(weights), edges, allow_unused=True) if edges else ()
         result: dict[int, tuple[nn.Module, list[Call]]] = {}
         for (module, inputs, version, _), grad in zip(self._seen, grads, strict=True):
             if inputs._version != version:
