@@ -2,8 +2,9 @@
 
 import math
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
-from elementdp.errors import ArgumentError, at_least, nonnegative, positive, probability
+from elementdp.errors import ArgumentError, at_least, nonnegative, one_of, positive, probability
 from elementdp.privacy import Guarantee, Relation, Sampler, SubsampledGaussian, Unit, account, calibrate
 
 
@@ -18,7 +19,7 @@ class Target:
     def __post_init__(self) -> None:
         positive("epsilon", self.epsilon)
         probability("delta", self.delta, low_open=True, high_open=True)
-        object.__setattr__(self, "unit", Unit(self.unit))
+        object.__setattr__(self, "unit", Unit(one_of("unit", self.unit, Unit)))
 
 
 @dataclass(frozen=True)
@@ -39,10 +40,7 @@ class Budget:
 
     def __post_init__(self) -> None:
         for name, kind in (("sampler", Sampler), ("unit", Unit)):
-            value = getattr(self, name)
-            if value not in list(kind):
-                raise ArgumentError(name, value, "one of " + ", ".join(kind))
-            object.__setattr__(self, name, kind(value))
+            object.__setattr__(self, name, kind(one_of(name, getattr(self, name), kind)))
         probability("q", self.q, low_open=True)
         nonnegative("sigma", self.sigma)
         at_least("steps", self.steps, 1)
@@ -64,14 +62,15 @@ class Budget:
 
     def spent(self, steps: int) -> Guarantee:
         """The guarantee after ``steps`` steps: the upper end of what is known, never an estimate."""
-        if steps == 0:
-            epsilon = 0.0
-        elif self.sigma == 0:
-            epsilon = math.inf
-        else:
-            epsilon = account(self.event(steps), self.delta).up
-        return Guarantee(epsilon, self.delta, self.unit, Relation.REPLACE, self.sampler)
+        return Guarantee(_epsilon(self, steps), self.delta, self.unit, Relation.REPLACE, self.sampler)
 
     def calibrated(self, epsilon: float) -> "Budget":
         """The same run with the smallest σ that keeps all its steps within ``epsilon``."""
         return replace(self, sigma=calibrate(self.event(self.steps), epsilon, self.delta).sigma)
+
+
+@lru_cache(maxsize=256)  # progress, checkpoints and results ask for the same steps
+def _epsilon(budget: Budget, steps: int) -> float:
+    if steps == 0:
+        return 0.0
+    return math.inf if budget.sigma == 0 else account(budget.event(steps), budget.delta).up

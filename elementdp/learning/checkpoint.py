@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from elementdp.errors import ElementdpError
+from elementdp.errors import ArgumentError, ElementdpError
 
 _MAGIC = b"elementdp checkpoint 1\n"
 
@@ -45,9 +45,22 @@ def unpack(data: bytes, name: str) -> dict[str, Any]:
     return state
 
 
+def writable(path: Path) -> None:
+    """Raise if no checkpoint can be written there, before there is anything to lose."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise ArgumentError(
+            "checkpoint", str(path), f"a file in a folder that can be written ({error.strerror})"
+        ) from error
+    if path.is_dir():
+        raise ArgumentError("checkpoint", str(path), "a file, not a folder")
+
+
 def save(path: Path, state: Mapping[str, Any]) -> None:
     """Write beside the file, flush to disk, then rename: a crash leaves the old checkpoint or the new one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix=path.name, suffix=".part", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.dropout import _DropoutNd
 
-from elementdp.errors import ArgumentError
+from elementdp.errors import ArgumentError, one_of
 from elementdp.learning.capture import Capture, CaptureError, count_outputs
 from elementdp.learning.domain import Domain, gradient_mapping
 from elementdp.learning.general import Found, Loss, looped, losses_of, summed, trainable, vectorized
@@ -69,12 +69,14 @@ class GroupClipper:
     ) -> None:
         if not rho > 0:
             raise ArgumentError("rho", rho, "> 0 (infinity for no clipping)")
+        if precision not in (None, torch.bfloat16, torch.float16):
+            raise ArgumentError("precision", precision, "None, torch.bfloat16 or torch.float16")
+        self.wanted = Method(one_of("method", method, Method))
         refuse(model)
         self.model, self.loss, self.rho, self.domain, self.precision = model, loss, rho, domain, precision
         self.parameters = list(trainable(model).values())
         self.device = self.parameters[0].device
         self.layers = fast_layers(model)
-        self.wanted = Method(method)
         self.method: Method | None = None
         self.rows = 0
         if self.wanted is Method.FAST and (self.layers is None or domain is not None):
@@ -210,7 +212,7 @@ class GroupClipper:
         assert self.layers is not None
         with torch.enable_grad(), autocast, Capture(self.layers) as capture:
             losses = _wide(losses_of(self.model, self.loss, pair))
-            weights = segments.spread(torch.from_numpy(1 / segments.lengths).to(losses))
+            weights = segments.spread(torch.from_numpy(1 / segments.lengths).to(losses.dtype).to(losses.device))
             calls = capture.calls(losses, weights)
         found = [RULES[type(layer)](layer, used, segments) for layer, used in calls]
         means = segments.sum(losses.detach() * weights)

@@ -54,7 +54,12 @@ class Box:
 def gradient_mapping(
     domain: Domain | None, theta: Sequence[Tensor], gradients: Sequence[Tensor], step: float
 ) -> list[Tensor]:
-    """(θ - proj_Θ(θ - αg))/α for each g: Algorithm 1's Δ with the sign that the iteration needs."""
+    """(θ - proj_Θ(θ - αg))/α for each g: Algorithm 1's Δ with the sign that the iteration needs.
+
+    It wants g itself: clamping to a box acts on every coordinate, and what is left of a step that a ball cuts short is
+    a difference of nearly equal vectors, whose norm inner products alone would give with too few digits. So a bounded Θ
+    has no fast rule; one gradient per group is formed, a few at a time.
+    """
     if domain is None:
         return list(gradients)
     moved = domain.project([t.unsqueeze(0) - step * g for t, g in zip(theta, gradients, strict=True)])

@@ -94,7 +94,7 @@ def product_squares(left: Tensor, right: Tensor, segments: Segments, *, bias: bo
 
     Short groups by Gram matrices, ||LᵀR||² = Σ (LLᵀ)∘(RRᵀ); long ones by forming LᵀR, a few groups at a time. A Gram
     sum can lose digits to cancellation, and a norm taken too small would let more than ρ through: its rounding error
-    is bounded by that of its terms, so it is rounded up by as much.
+    is that of its terms, so it is rounded up by as much.
     """
     p, q = left.shape[2], right.shape[2]
     parts = []
@@ -114,7 +114,8 @@ def _by_gram(pairs: Sequence[tuple[Tensor, Tensor]], bias: bool) -> Tensor:
     places = np.repeat(np.cumsum(widths**2) - widths**2, widths) + within * (np.repeat(widths, widths) + 1)
     roots = terms.index_select(0, torch.from_numpy(places).to(terms.device)).sqrt_()
     bound = segment_sums(roots, owners(widths).to(terms.device), len(widths)).square_()
-    return squares.clamp_min_(0).add_(bound, alpha=2 * torch.finfo(bound.dtype).eps)
+    digits = 2 + max(t.shape[2] for t in pairs[0]) ** 0.5 / 32  # errors of a long sum add up like a random walk
+    return squares.clamp_min_(0).add_(bound, alpha=digits * torch.finfo(bound.dtype).eps)
 
 
 def _formed(a: Tensor, b: Tensor, bias: bool) -> Tensor:

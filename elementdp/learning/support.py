@@ -8,7 +8,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.instancenorm import _InstanceNorm
 from torch.nn.parameter import UninitializedParameter
 
-from elementdp.errors import ElementdpError
+from elementdp.errors import ArgumentError, ElementdpError
 from elementdp.learning.rules import RULES
 
 
@@ -45,6 +45,19 @@ def refuse(model: nn.Module) -> None:
             )
     if not any(parameter.requires_grad for parameter in model.parameters()):
         raise ModelError("the model has no parameter with requires_grad=True: nothing to train")
+
+
+def present(device: str | torch.device) -> torch.device:
+    """The device, if this machine has it."""
+    here = ["cpu:0", *(f"cuda:{i}" for i in range(torch.cuda.device_count()))]
+    here += ["mps:0"] if torch.backends.mps.is_available() else []
+    try:
+        found = torch.device(device)
+    except (RuntimeError, TypeError):
+        found = torch.device("meta")
+    if f"{found.type}:{found.index or 0}" not in here:  # without a number, torch takes the first
+        raise ArgumentError("device", str(device), f"one that torch finds on this machine ({', '.join(here)})")
+    return found
 
 
 def fast_layers(model: nn.Module) -> dict[str, nn.Module] | None:

@@ -11,14 +11,16 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from torch import Tensor, nn
 
-from elementdp.errors import ArgumentError, at_least, nonnegative
+from elementdp.errors import ArgumentError, at_least, nonnegative, one_of
 from elementdp.learning.budget import Budget, Target
+from elementdp.learning.checkpoint import writable
 from elementdp.learning.clipping import Method
 from elementdp.learning.data import UserData
 from elementdp.learning.domain import Domain
 from elementdp.learning.general import Loss, trainable
 from elementdp.learning.iteration import StepSize
 from elementdp.learning.run import History, OptimizerMaker, Plan, Run
+from elementdp.learning.support import present
 from elementdp.privacy import Guarantee, Sampler, Unit
 
 
@@ -77,17 +79,24 @@ def train(
     of one user. Without ``seed`` the draws come from the operating system; a published seed gives the noise away.
     Called under ``torchrun``, processes share the users. ``on_step(k, model)`` sees every iterate.
     """
-    budget = _budget(data, target, sigma, unit, delta, Sampler(sampler), q, steps, elements_per_user)
+    where = present(device)
+    one_of("method", method, Method)
+    at_least("checkpoint_every", checkpoint_every, 1)
+    if seed is not None:
+        at_least("seed", seed, 0)
+    path = None if checkpoint is None else Path(checkpoint)
+    if path is not None:
+        writable(path)
+    sampler = Sampler(one_of("sampler", sampler, Sampler))
+    budget = _budget(data, target, sigma, unit, delta, sampler, q, steps, elements_per_user)
     if math.isinf(rho) and budget.sigma > 0:
         raise ArgumentError("rho", rho, "finite: noise in units of ρ protects only what is clipped to ρ")
     if optimizer is not None and domain is not None:
         raise ArgumentError("optimizer", optimizer, "left out when Θ is bounded: Algorithm 1 projects a plain step")
     size = step_size if isinstance(step_size, StepSize) else StepSize(step_size)
     plan = Plan(budget, rho, size, domain, optimizer, Method(method), precision)
-    at_least("checkpoint_every", checkpoint_every, 1)
     model.train()
-    run = Run(model, data, loss, plan, seed, torch.device(device))
-    path = None if checkpoint is None else Path(checkpoint)
+    run = Run(model, data, loss, plan, seed, where)
     if path is not None:
         run.resume(path)
     with _bar(run, progress and run.team.leads) as show:
@@ -126,7 +135,9 @@ def _budget(
     nonnegative("sigma", sigma)
     if delta is None and sigma > 0:
         raise ArgumentError("delta", delta, "given along with sigma: without it there is no ε to report")
-    budget = Budget(sampler, q, sigma, steps, delta or 1e-6, Unit(unit or Unit.ELEMENT), elements_per_user)
+    budget = Budget(
+        sampler, q, sigma, steps, delta or 1e-6, Unit(one_of("unit", unit or Unit.ELEMENT, Unit)), elements_per_user
+    )
     if sigma > 0:
         replace(budget, steps=1).spent(1)  # refuse a combination without a proof before any work
     return budget
@@ -139,14 +150,10 @@ def _bar(run: Run, visible: bool) -> Iterator[Callable[[], None]]:
         yield lambda: None
         return
     budget = run.plan.budget
-    epsilons: dict[int, float] = {}
 
     def epsilon() -> float:
         grid = max(1, budget.steps // 20)
-        ahead = min(budget.steps, -(-run.step // grid) * grid)
-        if ahead not in epsilons:
-            epsilons[ahead] = budget.spent(ahead).epsilon
-        return epsilons[ahead]
+        return budget.spent(min(budget.steps, -(-run.step // grid) * grid)).epsilon
 
     columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=False) as bar:

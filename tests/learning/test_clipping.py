@@ -269,6 +269,37 @@ def test_opposite_gradients_cancel_without_letting_more_than_rho_through():
         assert norm <= rho * (1 + 1e-5)
 
 
+def test_long_rows_that_cancel_are_not_taken_too_small():
+    """Rounding in a Gram sum grows with the width: a norm that it nearly hides must not come out smaller."""
+    torch.manual_seed(0)
+    pairs, width, eps = 40, 20_000, torch.finfo(torch.float32).eps
+    row, nudge, grad = torch.rand(pairs, width) + 0.5, torch.randn(pairs, width), torch.randn(pairs, 50)
+    nudge *= (16 * eps) ** 0.5 * row.norm(dim=1, keepdim=True) / nudge.norm(dim=1, keepdim=True)
+    inputs = torch.stack([row, row + nudge], 1).view(2 * pairs, 1, width)
+    grads = torch.stack([grad, -grad], 1).view(2 * pairs, 1, 50)
+    found = products.product_squares(grads, inputs, Segments((2,) * pairs))
+    formed = grads.double().view(pairs, 2, 50).mT @ inputs.double().view(pairs, 2, width)
+    exact = formed.square().sum((1, 2))
+    assert (found >= exact * (1 - 1e-5)).all()
+    assert (found <= exact * 10).all()
+
+
+@pytest.mark.parametrize("rows", [64, 65, 67, 7])
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_threads_share_a_product_by_rows(rows, threads, monkeypatch):
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+    torch.manual_seed(0)
+    left, right = torch.randn(rows, 5, dtype=torch.float64), torch.randn(rows, 30, dtype=torch.float64)
+    expected = sum(torch.outer(a, b) for a, b in zip(left, right, strict=True))
+    pieces, bmm = [], torch.bmm
+    monkeypatch.setattr(torch, "bmm", lambda a, b: pieces.append(len(a)) or bmm(a, b))
+    assert torch.allclose(products.product(left, right), expected, rtol=1e-12)
+    assert pieces == ([2 * threads] if threads > 1 and rows > 7 else [])
+    monkeypatch.setattr(products, "KEEP_BYTES", 1)  # no room for more than the result
+    assert torch.allclose(products.product(left, right), expected, rtol=1e-12)
+    assert len(pieces) <= 1
+
+
 def test_an_empty_batch_is_zero():
     model, inputs, targets, _ = build("linear")
     clipper = GroupClipper(model, cross_entropy, 1.0)

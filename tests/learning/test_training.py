@@ -16,6 +16,7 @@ from elementdp.learning import Ball, Box, GroupClipper, StepSize, Target, UserDa
 from elementdp.learning.domain import gradient_mapping
 from elementdp.learning.iteration import Polyak
 from elementdp.learning.sampling import draw, heads, users_per_step
+from elementdp.learning.support import present
 from elementdp.privacy import Sampler, SubsampledGaussian, Unit, account
 
 USERS = [0, 0, 0, 0, 1, 1, 3, 3, 3, 4]  # user 2 has no data
@@ -346,12 +347,31 @@ def test_progress_shows_loss_and_epsilon(capsys):
         ({"optimizer": torch.optim.SGD, "domain": Ball(1.0)}, "optimizer"),
         ({"checkpoint_every": 0}, "checkpoint_every"),
         ({"sampler": Sampler.NONE, "q": 0.5}, "q"),
+        ({"sampler": "everyone"}, "sampler must be one of none"),
+        ({"method": "quick"}, "method must be one of auto"),
+        ({"unit": "row"}, "unit must be one of element"),
+        ({"seed": -1}, "seed"),
+        ({"precision": torch.int8}, "precision"),
+        ({"device": "cuda:99"}, r"device must be .*\(cpu:0.*got 'cuda:99'"),
+        ({"device": "abacus"}, "device"),
+        ({"checkpoint": "."}, "checkpoint must be a file"),
+        ({"checkpoint": "/dev/null/run.ckpt"}, "checkpoint must be a file in a folder"),
     ],
 )
 def test_bad_arguments_are_refused_by_name(options, name):
     data, *_ = sample()
     with pytest.raises((ArgumentError, ElementdpError), match=name):
         run(linear(), data, **options)
+
+
+def test_only_devices_of_this_machine_are_taken(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    for name in ("cpu", "cpu:0", "cuda", "cuda:0", "cuda:1", torch.device("cuda", 1)):
+        assert present(name) == torch.device(name)
+    for name in ("cuda:2", "mps", "meta", 1.5):
+        with pytest.raises(ArgumentError, match=r"device must be .*\(cpu:0, cuda:0, cuda:1\)"):
+            present(name)
 
 
 def test_nan_rows_never_reach_the_model_and_are_counted():
