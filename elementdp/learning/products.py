@@ -83,7 +83,8 @@ def product(left: Tensor, right: Tensor) -> Tensor:
         return left.mT @ right
     each = rows // pieces
     whole = each * pieces
-    total = torch.bmm(left[:whole].unflatten(0, (pieces, each)).mT, right[:whole].unflatten(0, (pieces, each))).sum(0)
+    left_pieces, right_pieces = (t[:whole].reshape(pieces, each, -1) for t in (left, right))
+    total = torch.bmm(left_pieces.mT, right_pieces).sum(0)
     return total if whole == rows else total.addmm_(left[whole:].mT, right[whole:])
 
 
