@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from elementdp.privacy import Sampler, SubsampledGaussian, Unit, account, claimed
+from elementdp.privacy.digits import rounded_down, rounded_up
 
 SAMPLERS = [str(sampler) for sampler in Sampler if sampler is not Sampler.NONE]
 _OPTIONS: list[Any] = [
@@ -49,8 +50,8 @@ class Run:
             click.echo(json.dumps({**more, **numbers, **words, "delta": self.delta}))
             return
         for name, value in more.items():
-            click.echo(f"{name} = {value:.6g}")
-        low, up = f"{band.low:.6g}", f"{band.up:.6g}"
+            click.echo(f"{name} = {rounded_up(value, 6)}")
+        low, up = rounded_down(band.low, 6), rounded_up(band.up, 6)
         known = f"is {up}" if low == up else f"is between {low} and {up} (estimate {band.estimate:.6g})"
         click.echo(f"ε {known} at δ = {self.delta:g}; promise {up}")
         click.echo(f"  protects {event.unit.words}; neighbours have its {event.relation.words}; {event.sampler.words}")

@@ -22,6 +22,7 @@ from elementdp.learning.iteration import StepSize
 from elementdp.learning.run import History, OptimizerMaker, Plan, Run
 from elementdp.learning.support import present
 from elementdp.privacy import Guarantee, Sampler, Unit
+from elementdp.privacy.digits import rounded_up
 
 
 @dataclass(frozen=True)
@@ -162,6 +163,8 @@ def _bar(run: Run, visible: bool) -> Iterator[Callable[[], None]]:
         def show() -> None:
             recent = [loss for loss in run.history.losses[-20:] if math.isfinite(loss)]
             loss = sum(recent) / len(recent) if recent else math.nan
-            bar.update(task, completed=run.step, description=f"loss {loss:.4g} (not private)  ε ≤ {epsilon():.3g}")
+            bar.update(
+                task, completed=run.step, description=f"loss {loss:.4g} (not private)  ε ≤ {rounded_up(epsilon())}"
+            )
 
         yield show

@@ -20,6 +20,7 @@ from elementdp.privacy.curves import (
     laplace_delta,
     laplace_epsilon,
 )
+from elementdp.privacy.digits import rounded_down, rounded_up
 from elementdp.privacy.domination import Knowledge, WorstCase, worst_case
 from elementdp.privacy.events import SubsampledGaussian
 from elementdp.privacy.guarantee import Guarantee, Relation, RenyiGuarantee, Sampler, Unit
@@ -60,6 +61,8 @@ __all__ = [
     "printed_renyi",
     "revealed_delta",
     "revealed_epsilon",
+    "rounded_down",
+    "rounded_up",
     "tightest",
     "tightest_delta",
     "worst_case",

@@ -22,9 +22,9 @@ class Law:
     symmetric: bool = False
 
     @property
-    def common(self) -> float:
-        """A part that both laws have in common: their components at zero."""
-        return sum(weight * pair.common for weight, pair in self.parts)
+    def apart(self) -> float:
+        """A bound on the chance that the two laws differ at all: what is not at zero."""
+        return sum(weight * pair.apart for weight, pair in self.parts)
 
     def exchanged(self) -> "Law":
         """The same with the two samples exchanged."""

@@ -30,9 +30,14 @@ def _cut(law: Law, grid: Grid, reach: float) -> Cells:
     return cut[0][1] if len(cut) == 1 else mixed(cut)
 
 
+def _ever_differ(law: Law, steps: int) -> float:
+    """A bound on the chance that any of T copies differs."""
+    return -math.expm1(steps * math.log1p(-law.apart)) if law.apart < 1 else 1.0
+
+
 def epsilon_bounds(law: Law, steps: int, delta: float, *, aim: float = AIM) -> tuple[float, float]:
     """(low, up) around the ε at which T copies of ``law`` have ``delta``; refined until they are close."""
-    if 1 - law.common**steps <= delta:  # the laws differ that rarely
+    if _ever_differ(law, steps) <= delta * (1 - 1e-9):  # the laws differ that rarely
         return 0.0, 0.0
     target = math.log(delta)
     reach = _reach(steps, target)
@@ -109,7 +114,8 @@ def _upper(
             break
         if attempt < 5:
             epsilon = max(found, epsilon / 4) if found < epsilon else min(found, epsilon * 4)
-    return cut, high, max(0.0, found)
+    # Below where the curve starts nothing is known but that ε is not above it.
+    return cut, high, max(0.0, found if found > -math.inf else high.start)
 
 
 def _reach(steps: int, log_delta: float) -> float:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from elementdp.errors import ArgumentError, nonnegative, probability
+from elementdp.privacy.digits import rounded_up
 
 
 class Unit(StrEnum):
@@ -66,7 +67,7 @@ class Guarantee:
 
     def __str__(self) -> str:
         return (
-            f"({self.epsilon:.4g}, {self.delta:.3g})-DP for {self.unit.words} "
+            f"({rounded_up(self.epsilon, 4)}, {rounded_up(self.delta)})-DP for {self.unit.words} "
             f"({self.relation.words}; {self.sampler.words})"
         )
 
@@ -88,6 +89,6 @@ class RenyiGuarantee:
 
     def __str__(self) -> str:
         return (
-            f"({self.epsilon:.4g}, {self.order:.4g})-Rényi DP for {self.unit.words} "
+            f"({rounded_up(self.epsilon, 4)}, {self.order:.4g})-Rényi DP for {self.unit.words} "
             f"({self.relation.words}; {self.sampler.words})"
         )

@@ -100,14 +100,15 @@ class Pair:
     @property
     def plateau(self) -> float:
         """The loss where only the components at zero count: with little noise much mass gathers there."""
-        if min(self.first.means.min(), self.second.means.min()) < 0 or self.common == 0:
+        common = min(self.first.at_zero, self.second.at_zero)
+        if common == 0 or min(self.first.means.min(), self.second.means.min()) < 0:
             return 0.0
         return math.log(self.first.at_zero / self.second.at_zero)
 
     @property
-    def common(self) -> float:
-        """A part the two have in common: their components at zero."""
-        return min(self.first.at_zero, self.second.at_zero)
+    def apart(self) -> float:
+        """What is not at zero in one of the two: the rest they have in common. One minus that would lose a small q."""
+        return max(float(part.weights[part.means != 0].sum()) for part in (self.first, self.second))
 
     @cached_property
     def mirrored(self) -> bool:

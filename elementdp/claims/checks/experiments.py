@@ -92,15 +92,13 @@ def exp_logistic(effort: Effort, seed: int) -> Finding:
     sigma = noise_for(Method.ELEMENT_PRINTED, design, q, epsilon)
     really = true_epsilon(Method.ELEMENT_PRINTED, design, q, sigma)
     text = (
-        f"Computed now: q = {q:g}, T = {design.steps}, claimed ε = {epsilon:g}: σ = {sigma:.4g}, and the true ε lies "
-        f"between {really.low:.4g} and {really.up:.4g}."
+        f"Computed now: q = {q:g}, T = {design.steps}, claimed ε = {epsilon:g}: σ = {sigma:.4g}, and the true ε is "
+        f"{really:.4g}."
     )
     facts.append(Fact(Role.PRINTED, text, really.low <= epsilon))
     pairs = noise_for(Method.ELEMENT_REPAIRED, design, q, epsilon)
     band = true_epsilon(Method.ELEMENT_REPAIRED, design, q, pairs)
-    text = (
-        f"Computed now: with pairs sampled σ = {pairs:.4g} suffices, true ε between {band.low:.4g} and {band.up:.4g}."
-    )
+    text = f"Computed now: with pairs sampled σ = {pairs:.4g} suffices, true ε from {band:.4g}."
     facts.append(Fact(Role.REPAIRED, text, band.up <= epsilon and math.isfinite(pairs)))
     repair = (
         "Sample (user, element) pairs and count with a true accountant: the ε on the axis is then right. Diversity "

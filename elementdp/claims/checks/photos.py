@@ -22,7 +22,7 @@ def _legend(epsilon: float, k: int, clusters: int, users: int, rates: tuple[floa
             band = true_epsilon(line, schedule)
             text = (
                 f"Computed now: n = {users:,}, K = {clusters}, T = {PAPER_STEPS:,}, q = {q:g}, ε = {epsilon:g} {way}: "
-                f"σ = {noise_for(line, schedule):.4g}, true ε between {band.low:.4g} and {band.up:.4g}."
+                f"σ = {noise_for(line, schedule):.4g}, true ε from {band:.4g}."
             )
             # A band that straddles the legend's ε decides nothing about it.
             if way is Way.PAIRS:

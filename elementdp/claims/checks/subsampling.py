@@ -35,6 +35,7 @@ from elementdp.audit.sampled import (
 from elementdp.claims import Effort, Fact, Finding, Gap, Role, check
 from elementdp.claims.verdict import CheckError
 from elementdp.privacy.accountant import account
+from elementdp.privacy.digits import rounded_up
 from elementdp.privacy.events import SubsampledGaussian
 from elementdp.privacy.guarantee import Sampler
 from elementdp.privacy.renyi import printed_renyi
@@ -212,14 +213,14 @@ def moments_accountant(effort: Effort, seed: int) -> Finding:
             Fact(
                 Role.REPAIRED,
                 "User sampling: our ε is "
-                + ", ".join(f"{row.promised_users.up:.4g} (k = {row.elements})" for row in found)
-                + f", {unbounded.up:.4g} for any k, never below the attack.",
+                + ", ".join(f"{rounded_up(row.promised_users.up, 4)} (k = {row.elements})" for row in found)
+                + f", {rounded_up(unbounded.up, 4)} for any k, never below the attack.",
                 all(row.users <= row.promised_users.up for row in found) and found[-1].users <= unbounded.up,
             ),
             Fact(
                 Role.REPAIRED,
                 f"Fixed size, one element a user, T = {many.steps}, δ = 1e-05: the adversary above has ε = {peer:.4g} "
-                f"(counted by dp-accounting); our band is {promised.low:.4g} to {promised.up:.4g}.",
+                f"(counted by dp-accounting); our band is {promised:.4g}.",
                 promised.low <= peer * (1 + 1e-3) and peer <= promised.up,
             ),
         ),

@@ -8,6 +8,7 @@ from scipy.stats import beta, binom, norm
 from elementdp.claims.ledger import Effort, check
 from elementdp.claims.verdict import Fact, Finding, Gap, Role
 from elementdp.privacy import Sampler, SubsampledGaussian, Unit, account, claimed
+from elementdp.privacy.digits import rounded_down, rounded_up
 
 
 @check("sgd-privacy")
@@ -30,7 +31,7 @@ def sgd_privacy(effort: Effort, seed: int) -> Finding:
                 Role.PRINTED,
                 f"Users sampled, q = {q:g}, σ = {sigma:g}, T = {steps}, δ = {delta:g}: the corollary says ε = "
                 f"{printed:.4g}. If users have other elements that show their participation, ε is at least "
-                f"{real.low:.4g}.",
+                f"{rounded_down(real.low, 4)}.",
                 real.low <= printed,
             ),
             Fact(Role.PRINTED, attack.text, attack.holds),
@@ -44,31 +45,33 @@ def sgd_privacy(effort: Effort, seed: int) -> Finding:
             Fact(
                 Role.PRINTED,
                 f"Whole users (corollary:all-thetas-user-level), K∧M = 4, σ = {4 * sigma:g}: printed ε = "
-                f"{claimed(whole, delta):.4g}, true ε at most {whole_real.up:.4g} under Poisson sampling.",
+                f"{claimed(whole, delta):.4g}, true ε at most {rounded_up(whole_real.up, 4)} under Poisson sampling.",
                 whole_real.up <= claimed(whole, delta),
             ),
             Fact(
                 Role.PRINTED,
                 f"The same with fixed-size sampling: printed ε = {claimed(fixed, delta):.4g}, true ε at least "
-                f"{fixed_real.low:.4g}: when the changed user is not drawn another is, who can point the other way.",
+                f"{rounded_down(fixed_real.low, 4)}: when the changed user is not drawn another is, who can point the "
+                "other way.",
                 fixed_real.low <= claimed(fixed, delta),
             ),
             Fact(
                 Role.REPAIRED,
                 f"Sampling (user, element) pairs instead, the printed pair is the right one: true ε between "
-                f"{pairs.low:.4g} and {pairs.up:.4g}, below the printed {printed:.4g}.",
+                f"{pairs:.4g}, below the printed {printed:.4g}.",
                 pairs.up <= printed,
             ),
             Fact(
                 Role.REPAIRED,
                 f"For whole users pair sampling is no repair: with K∧M = 8, q = 0.9, σ = 3, one step, the corollary "
-                f"would say {claimed(counted, delta):.4g} and the truth lies between {counted_real.low:.4g} and "
-                f"{counted_real.up:.4g}, so the user-level corollary is kept for Poisson users.",
+                f"would say {claimed(counted, delta):.4g} and the truth lies in {counted_real:.4g}"
+                ", so the user-level corollary is kept for Poisson users.",
                 claimed(counted, delta) < counted_real.low and whole_real.up <= claimed(whole, delta),
             ),
             Fact(
                 Role.REPAIRED,
-                f"Sampling users, ε = {real.up:.4g} is a guarantee: a run is a Gaussian mechanism with μ = 2√j/σ, "
+                f"Sampling users, ε = {rounded_up(real.up, 4)} is a guarantee: a run is a Gaussian mechanism with "
+                "μ = 2√j/σ, "
                 "j ~ Bin(T, q) the number of steps the user takes part in.",
                 math.isclose(real.up, _mixture_epsilon(q, sigma, steps, delta), rel_tol=1e-6),
             ),

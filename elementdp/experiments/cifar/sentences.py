@@ -11,6 +11,7 @@ from elementdp.experiments.photos.lines import Way
 from elementdp.experiments.photos.sentences import Open, Row, axis, name
 from elementdp.experiments.settled import Settled
 from elementdp.privacy import Unit
+from elementdp.privacy.digits import rounded_down
 
 
 def sentences(told: Sequence[Told]) -> list[Row]:
@@ -106,5 +107,6 @@ def _near(lines: Sequence[Told], told: Sequence[Told]) -> Row:
     text = f"{100 * mean:+.1f}" + ("" if math.isnan(bar) else f" ± {100 * bar:.1f}")
     return Open(
         said,
-        f"{text} points after {lines[0].steps:,} steps, where the legend's ε is really ≥ {lines[0].true_low:.3g}",
+        f"{text} points after {lines[0].steps:,} steps, "
+        f"where the legend's ε is really ≥ {rounded_down(lines[0].true_low)}",
     )

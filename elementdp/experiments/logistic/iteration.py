@@ -60,7 +60,7 @@ def iterate(groups: Groups, cells: Cells, q: float, draw: Draw, steps: int, seed
     theta, total = torch.zeros(shape), torch.zeros(shape)
     coins = groups.users if draw is Draw.USERS else len(user)
     for k in range(1, steps + 1):
-        chosen = torch.rand(coins, generator=generator) < q
+        chosen = torch.rand(coins, generator=generator, dtype=torch.float64) < q
         rows = torch.nonzero(chosen[user] if draw is Draw.USERS else chosen).flatten()
         update = data.clipped_sum(rows, theta, clip)
         update += clip * noise * torch.randn(shape, generator=generator)

@@ -8,6 +8,7 @@ import numpy as np
 from elementdp.experiments.logistic.figure import Point, Rate
 from elementdp.experiments.logistic.noise import Method
 from elementdp.experiments.settled import Settled
+from elementdp.privacy.digits import rounded_down
 
 LITTLE = 0.15
 """The mean relative change between the least and the most diverse users up to which we say "little change"."""
@@ -110,7 +111,9 @@ def _axis(rates: Sequence[Rate]) -> Settled:
     cells = sum(r.k == smallest for r in printed)
     found = f"of {cells} pairs (ε, q), {len(broken)} have a true ε above the axis"
     if worst is not None:
-        found += f"; at q = {worst.q:g} the axis says {worst.epsilon:g}, the run has at least {worst.true_low:.3g}"
+        found += (
+            f"; at q = {worst.q:g} the axis says {worst.epsilon:g}, the run has at least {rounded_down(worst.true_low)}"
+        )
     return Settled("The moments accountant gives the element-level ε on the axis.", found, not broken)
 
 

@@ -20,6 +20,7 @@ from elementdp.errors import at_least, one_of
 from elementdp.experiments.photos.lines import Line, Schedule, delta, noise_for, true_epsilon
 from elementdp.files import write_atomic
 from elementdp.learning import StepSize, UserData, train
+from elementdp.privacy import Band
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,11 @@ class Told:
     accuracy: tuple[float, ...]  # of the iterate then
     seconds: float = field(default=0.0, compare=False)  # spent on it, over all resumptions
     tried: tuple[Trial, ...] = ()  # what the tuning saw
+
+    @property
+    def true(self) -> Band:
+        """The ε the run really has."""
+        return Band.between(self.true_low, self.true_up)
 
     @property
     def best(self) -> list[float]:

@@ -18,6 +18,7 @@ from elementdp.experiments.photos.pool import Pool, fingerprint
 from elementdp.experiments.photos.tuning import Ladder, ladders, tuned
 from elementdp.learning import UserData
 from elementdp.privacy import Unit
+from elementdp.privacy.digits import rounded_up
 
 TOP = 5
 """An answer counts if the label is among this many best scores."""
@@ -163,7 +164,7 @@ def figure(
             told.append(replace(found, tried=best.tried))
             report(
                 f"{number}/{len(lines)} {line.label}: {found.reached:.4f} (σ = {found.sigma:.3g}, "
-                f"α = {found.step:.3g}, ρ = {found.rho:g}, true ε ≤ {found.true_up:.3g}, "
+                f"α = {found.step:.3g}, ρ = {found.rho:g}, true ε ≤ {rounded_up(found.true_up)}, "
                 f"{found.seconds / found.steps:.3f} s a step)"
             )
     return told

@@ -12,6 +12,7 @@ from elementdp.experiments.photos.lines import Way
 from elementdp.experiments.recorded import FOLDER, Recorded, read
 from elementdp.experiments.settled import Settled
 from elementdp.privacy import Unit
+from elementdp.privacy.digits import rounded_down
 
 Z_95 = 1.96
 """Two accuracies on the same number of test photos differ when they are this many standard errors apart."""
@@ -141,6 +142,6 @@ def axis(told: Sequence[Told]) -> Row:
     worst = max(lines, key=lambda line: line.true_low / line.epsilon)
     found = (
         f"{len(broken)} of {len(lines)} printed element-level lines have a larger ε; "
-        f"the legend says {worst.epsilon:g}, the run has at least {worst.true_low:.3g}"
+        f"the legend says {worst.epsilon:g}, the run has at least {rounded_down(worst.true_low)}"
     )
     return Settled(said, found, not broken)
