@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from elementdp.errors import ElementdpError, one_of
 from elementdp.experiments.recorded import FOLDER, recording
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def words(
     """Figure 2: histograms of users' words."""
     from elementdp.experiments.words import Plan, figure, prepare, readings
 
-    counts = tuple(int(count) for count in clusters.split(","))
+    counts = tuple(int(count) for count in _numbers(clusters))
     plan = Plan(seed=seed, splits=splits)
     choices = {"source": source, "vectors": vectors, "n": n, "m": m, "clusters": counts}
     choices |= {"unit_length": unit_length, "stop": stop}
@@ -115,7 +116,10 @@ def _image_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _numbers(text: str) -> tuple[float, ...]:
-    return tuple(float(number) for number in text.split(","))
+    try:
+        return tuple(float(number) for number in text.split(","))
+    except ValueError as error:
+        raise click.BadParameter(f"{text!r} is not a list of numbers separated by commas") from error
 
 
 def _chosen(step_sizes: str, rhos: str, legend: str, **counts: int) -> dict[str, Any]:
@@ -125,10 +129,13 @@ def _chosen(step_sizes: str, rhos: str, legend: str, **counts: int) -> dict[str,
     if rhos:
         found["rhos"] = _numbers(rhos)
     if legend:
-        found["legend"] = tuple(
-            (str(what), math.inf if epsilon is None else float(epsilon), int(k), int(last))
-            for what, epsilon, k, last in json.loads(legend)
-        )
+        try:
+            found["legend"] = tuple(
+                (str(what), math.inf if epsilon is None else float(epsilon), int(k), int(last))
+                for what, epsilon, k, last in json.loads(legend)
+            )
+        except (ValueError, TypeError) as error:
+            raise click.BadParameter(f'{legend!r} is not JSON such as [["element", 3, 30, 500]]') from error
     return found
 
 
@@ -160,15 +167,16 @@ def photos(
     from elementdp.experiments.photos import Plan, figure, last_layer, load_pool
 
     plan = Plan(users=users, q=q, **_chosen(**sizes))
+    lines = _of(plan.lines(), ways)
     data: dict[str, str] = {}
-    choices = {"photos": photos, "tests": tests, "backbone": backbone, "dimension": dimension, "device": device}
+    choices = {"source": source, "photos": photos, "tests": tests, "backbone": backbone, "dimension": dimension}
+    choices |= {"device": device}
     with recording(name, {**choices, **asdict(plan)}, seed, data, folder) as tables:
         pool = load_pool(source, photos, tests, dimension, backbone, compute=True, report=_say)
         if pool.stand_in:
             raise click.ClickException(f"a recorded run needs the real data: {pool.reason}")
         data.update(pool.data)
         task = last_layer(pool, plan, seed)
-        lines = _of(plan.lines(), ways)
         if study_rates:
             tables["rates"] = _studied(task, plan, lines, study_rates, work, device)
         tables["lines"] = [asdict(line) for line in figure(task, plan, lines, _say, work, device)]
@@ -197,6 +205,7 @@ def cifar(
     from elementdp.experiments.photos import figure
 
     plan = Plan(users_a_step=users_a_step, **_chosen(**sizes))
+    lines = _of(plan.lines(), ways)
     data: dict[str, str] = {}
     choices = {"photos": photos, "tests": tests, "backbone": backbone, "device": device}
     with recording(name, {**choices, **asdict(plan)}, seed, data, folder) as tables:
@@ -205,14 +214,20 @@ def cifar(
             raise click.ClickException(f"a recorded run needs the real data: {pool.reason}")
         data.update(pool.data)
         task = whole_network(pool, plan, seed)
-        lines = _of(plan.lines(), ways)
         if study_rates:
             tables["rates"] = _studied(task, plan, lines, study_rates, work, device)
         tables["lines"] = [asdict(line) for line in figure(task, plan, lines, _say, work, device)]
 
 
 def _of(lines: "list[Line]", ways: tuple[str, ...]) -> "list[Line]":
-    return [line for line in lines if not ways or str(line.way) in ways]
+    from elementdp.experiments.photos import Way
+
+    for way in ways:
+        one_of("way", way, [str(known) for known in Way])
+    found = [line for line in lines if not ways or str(line.way) in ways]
+    if not found:
+        raise click.BadParameter(f"no line of the legend is told {' or '.join(ways)}")
+    return found
 
 
 def _studied(
@@ -236,5 +251,13 @@ def _say(line: str) -> None:
     click.echo(line, err=True)
 
 
+def main() -> None:
+    """Run the command; a refusal is a line, not a traceback."""
+    try:
+        record()
+    except ElementdpError as error:
+        raise SystemExit(f"Error: {error}") from None
+
+
 if __name__ == "__main__":
-    record()
+    main()

@@ -51,7 +51,10 @@ class Recorded:
     def label(self) -> str:
         """One line for a caption."""
         p = self.provenance
-        return f"recorded run of {p.started[:10]}, {p.processor_hours:.2g} processor hours, seed {p.seed}"
+        # A run that was resumed has spent more than its last part: its lines say what they took.
+        lines = sum(row.get("seconds", 0.0) for rows in self.tables.values() for row in rows) / 3600
+        spent = f"{lines:.2g} hours beside tuning" if lines else f"{p.processor_hours:.2g} processor hours"
+        return f"recorded run of {p.started[:10]}, {spent}, seed {p.seed}"
 
 
 class Stopwatch:

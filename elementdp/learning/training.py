@@ -90,6 +90,8 @@ def train(
         writable(path)
     sampler = Sampler(one_of("sampler", sampler, Sampler))
     budget = _budget(data, target, sigma, unit, delta, sampler, q, steps, elements_per_user)
+    if not isinstance(rho, int | float) or not rho > 0:
+        raise ArgumentError("rho", rho, "> 0 (infinity for no clipping)")
     if math.isinf(rho) and budget.sigma > 0:
         raise ArgumentError("rho", rho, "finite: noise in units of ρ protects only what is clipped to ρ")
     if optimizer is not None and domain is not None:

@@ -74,7 +74,7 @@ def compose_optimal_epsilon(parts: Sequence[Guarantee], *, delta: float) -> Guar
 
 def _smallest(curve: Callable[[float], float], parts: Sequence[Guarantee], delta: float) -> float:
     high = sum(part.epsilon for part in parts)
-    if curve(high) > delta:
+    if math.isinf(high) or curve(high) > delta:
         return math.inf
     low = 0.0
     if curve(low) <= delta:

@@ -11,6 +11,8 @@ from elementdp.privacy.curves import Floats
 
 _REACH = 15.0  # standard deviations kept either side of a mode: what is left out weighs less than e^{-110}
 
+_MOST_NODES = 200_000
+
 
 def printed_renyi(order: float, q: float, sigma: float) -> float:
     """ε_α(q, σ) of corollary:momentacc: D_α(qP₁+(1−q)P₀ ‖ qP₋₁+(1−q)P₀) with P_t = N(t, σ²), real α ≥ 1.
@@ -25,10 +27,13 @@ def printed_renyi(order: float, q: float, sigma: float) -> float:
     positive("sigma", sigma)
     if q == 0:
         return 0.0
-    # Near z = 0 both mixtures are P₀; far right A is qP₁ and B is P₀ (or qP₋₁ if q = 1): these are the possible modes.
+    # Near z = 0 both mixtures are P₀; far right A is qP₁ and B is P₀ (or qP₋₁ if q = 1). Between these modes there may
+    # be others where the parts of A take over gradually; with little noise there are none, and the range would be long.
     reach = _REACH * sigma
     step = min(sigma / 16, sigma * sigma / 4)
-    nodes = _union([(mode - reach, mode + reach) for mode in (-1.0, 0.0, order, 2 * order - 1)], step)
+    modes = (-1.0, 0.0, order, 2 * order - 1)
+    between = [(modes[0] - reach, modes[-1] + reach)] if 2 * order < _MOST_NODES * step else []
+    nodes = _union([(mode - reach, mode + reach) for mode in modes] + between, step)
     log_a, log_b = _log_mixture(nodes, 1.0, q, sigma), _log_mixture(nodes, -1.0, q, sigma)
     base = -0.5 * (nodes / sigma) ** 2
     if order == 1:  # Kullback–Leibler, the limit

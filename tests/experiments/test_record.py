@@ -60,3 +60,25 @@ def test_a_stand_in_is_not_recorded(tmp_path, monkeypatch):
     assert result.exit_code == 1
     assert "needs the real data" in result.output
     assert not list(tmp_path.glob("*.json"))
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (["--way", "as print"], "way must be one of"),
+        (["--legend", "x"], "is not JSON"),
+        (["--step-sizes", "1,a"], "separated by commas"),
+        (["--legend", '[["user", 3, 3, 8]]', "--way", "pairs sampled"], "no line of the legend"),
+    ],
+)
+def test_bad_options_are_refused_before_any_work(options, named, tmp_path, monkeypatch):
+    def never(*_, **__):
+        raise AssertionError("data were loaded")
+
+    monkeypatch.setattr(photos, "load_pool", never)
+    result = CliRunner().invoke(
+        record, ["photos", *SIZES, "--work", str(tmp_path), "--folder", str(tmp_path), *options]
+    )
+    assert result.exit_code != 0
+    assert named in result.output + str(result.exception)
+    assert not list(tmp_path.iterdir())
