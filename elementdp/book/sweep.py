@@ -34,9 +34,10 @@ def axis(parameter: Parameter, text: str) -> list[Any]:
     parts = text.split(":")
     if parameter.type == "int" and len(parts) in (2, 3):
         try:
-            values: list[Any] = list(range(*(int(part) for part in parts)))
+            places = range(*(int(part) for part in parts))
         except ValueError:
             raise ArgumentError(f"--grid {parameter.name}", text, "start:stop or start:stop:step") from None
+        values: list[Any] = [parameter.check(place) for place in places]
     else:
         separator = ";" if parameter.type.startswith("list") else ","
         values = [parameter.parse(part.strip()) for part in text.split(separator) if part.strip()]
@@ -52,6 +53,8 @@ def grid(notebook: Notebook, axes: Iterable[str]) -> list[dict[str, Any]]:
         name, equals, values = text.partition("=")
         if not equals:
             raise ArgumentError("--grid", text, "NAME=VALUES, such as epsilon=0.5,1,2 or seed=0:10")
+        if name in found:
+            raise ArgumentError("--grid", text, f"given once for {name}: one NAME=VALUES lists all its values")
         found[name] = axis(known(notebook.parameters, name, notebook.name), values)
     return [dict(zip(found, point, strict=True)) for point in itertools.product(*found.values())]
 

@@ -259,6 +259,14 @@ def test_grid_is_the_product_in_order(small_book: Make) -> None:
         grid(notebook, ["seed=3:3"])
 
 
+def test_grid_refuses_a_name_twice_and_places_out_of_range(small_book: Make) -> None:
+    notebook = Notebook.read(small_book(adding=GOOD), "adding")
+    with pytest.raises(ArgumentError, match="once for seed"):
+        grid(notebook, ["seed=0,1", "epsilon=1", "seed=2"])
+    with pytest.raises(ArgumentError, match="seed must be >= 0"):
+        grid(notebook, ["seed=-1:2"])
+
+
 def test_a_notebook_without_results_cannot_be_swept(small_book: Make) -> None:
     silent = HEADER + "# Silent\n\n```{code-cell} ipython3\n:tags: [parameters]\nseed: int = 0  # s\n```\n"
     with pytest.raises(ArgumentError, match="record_result"):
