@@ -5,7 +5,7 @@ import io
 import math
 import re
 import tokenize
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,8 @@ from elementdp.book.project import BookError
 from elementdp.errors import ArgumentError
 
 _TYPES = {"int": int, "float": float, "str": str, "bool": bool, "list": list}
+
+_RANGES: Mapping[str, Callable[[float], bool]] = {"> 0": lambda x: x > 0, "in (0, 1]": lambda x: 0 < x <= 1}
 
 
 @dataclass(frozen=True)
@@ -43,22 +45,24 @@ class Parameter:
                 raise ArgumentError(f"parameter {self.name}", value, "finite")
             if self.choices and item not in self.choices:
                 raise ArgumentError(f"parameter {self.name}", value, "one of " + ", ".join(self.choices))
-            if self.positive and isinstance(item, int | float) and item <= 0:
-                raise ArgumentError(f"parameter {self.name}", value, "> 0, as its meaning says")
+            if self.range and not _RANGES[self.range](item):
+                each = " for each entry" if isinstance(checked, list) else ""
+                raise ArgumentError(f"parameter {self.name}", value, self.range + each)
         if self.name == "seed" and checked < 0:
             raise ArgumentError("parameter seed", value, ">= 0")
         return checked
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """The values a text parameter may take, if its meaning ends in a closed list, ``…: a, b or c``."""
-        listed = re.fullmatch(r".*: ((?:[\w-]+, )*[\w-]+ or [\w-]+)", self.meaning)
-        return tuple(re.split(r", | or ", listed[1])) if listed and self.type == "str" else ()
+        """The texts a parameter (or each entry of it) may take: its meaning ends in a closed list, ``…: a, b 1 or c``."""
+        one = r"[\w-]+(?: \d+)?"
+        listed = re.fullmatch(rf".*: ((?:{one}, )*{one} or {one})", self.meaning)
+        return tuple(re.split(r", | or ", listed[1])) if listed and "str" in self.type else ()
 
     @property
-    def positive(self) -> bool:
-        """Whether only numbers above zero make sense: said in the meaning, ``… (> 0)``."""
-        return self.meaning.endswith("(> 0)")
+    def range(self) -> str:
+        """Where a number (or each entry of a list) has to lie, if its meaning ends in ``(> 0)`` or ``(in (0, 1])``."""
+        return next((words for words in _RANGES if self.meaning.endswith(f"({words})")), "")
 
     def parse(self, text: str) -> Any:
         """A value as typed on the command line: YAML, or for a list also ``1,2,3``."""

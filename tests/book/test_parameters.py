@@ -3,14 +3,21 @@
 from collections.abc import Callable
 
 import pytest
-from support.small_books import GOOD, HEADER
+from support.small_books import GOOD, HEADER, ROOT
 
-from elementdp.book.notebooks import Notebook, profile_values
+from elementdp.book.notebooks import Notebook, profile_values, read_all
 from elementdp.book.parameters import Parameter, resolve
 from elementdp.book.project import BookError, Project
 from elementdp.errors import ArgumentError
 
 Make = Callable[..., Project]
+RANGES = """effort: str = 'smoke'  # how hard: smoke, quick or paper
+size: int = 5  # how large (> 0)
+sizes: list[int] = [1, 2]  # how large, several (> 0)
+rate: float = 1.0  # how often (in (0, 1])
+rates: list[float] = [0.5]  # how often, several (in (0, 1])
+runs: list[str] = ["big 1"]  # which to run: small, big 1 or big 2
+"""
 
 
 def test_parameters_are_read_with_type_default_and_meaning(small_book: Make) -> None:
@@ -46,12 +53,13 @@ def test_ill_typed_and_unknown_values_are_refused_by_name(small_book: Make, name
 
 @pytest.mark.parametrize(
     ("name", "text", "words"),
-    [("epsilon", "nan", "finite"), ("epsilon", ".inf", "finite"), ("seed", "-1", ">= 0"), ("rate", "0", "> 0"),
-     ("effort", "huge", "smoke, quick, paper"), ("levels", "1,.nan", "finite")],
+    [("epsilon", "nan", "finite"), ("epsilon", ".inf", "finite"), ("seed", "-1", ">= 0"), ("size", "0", "> 0"),
+     ("effort", "huge", "smoke, quick, paper"), ("levels", "1,.nan", "finite"), ("sizes", "3,-1", "> 0 for each entry"),
+     ("rate", "0", r"in \(0, 1\]"), ("rate", "1.01", r"in \(0, 1\]"), ("rates", "0.5,2", r"in \(0, 1\] for each"),
+     ("runs", "big 2,large", "one of small, big 1, big 2")],
 )  # fmt: skip
 def test_values_out_of_range_are_refused_by_name(small_book: Make, name: str, text: str, words: str) -> None:
-    more = "effort: str = 'smoke'  # how hard: smoke, quick or paper\nrate: float = 0.5  # how often (> 0)\n"
-    notebook = Notebook.read(small_book(adding=GOOD.replace("seed: int", more + "seed: int")), "adding")
+    notebook = Notebook.read(small_book(adding=GOOD.replace("seed: int", RANGES + "seed: int")), "adding")
     assert notebook.parameters["effort"].choices == ("smoke", "quick", "paper")
     with pytest.raises(ArgumentError, match=words) as caught:
         resolve(notebook.parameters, "adding", {}, [(name, text)])
@@ -103,3 +111,14 @@ def test_pages_without_source_and_empty_books_are_refused(small_book: Make) -> N
     (project.root / "_toc.yml").write_text("format: jb-book\n")
     with pytest.raises(BookError, match="empty"):
         _ = Project(project.root).pages
+
+
+def test_numbers_in_pages_say_their_range() -> None:
+    """A level, rate, size or number of runs that no page restricts would fail deep inside a cell, or not at all."""
+    restricted = {"epsilon", "epsilons", "sigma", "delta", "deltas", "q", "rate", "rates", "n", "steps", "trials"}
+    restricted |= {"repeats", "replications", "repetitions", "sizes", "user_counts", "targets"}
+    later = {"photos", "cifar", "closing"}
+    for notebook in read_all(Project(ROOT)):
+        for parameter in notebook.parameters.values():
+            if notebook.name not in later and parameter.name in restricted:
+                assert parameter.range, f"{notebook.name}: {parameter.name}"
