@@ -50,12 +50,31 @@ def data_present(notebook: Notebook) -> dict[str, int]:
     return {file: path.stat().st_size for file, path in found.items() if path is not None}
 
 
+def own_data(project: Project, notebook: Notebook, values: Mapping[str, Any]) -> dict[str, list[tuple[str, int, int]]]:
+    """The files behind each text parameter that is a path, with sizes and times of change.
+
+    ``work`` is no data: a run leaves its own checkpoints there.
+    """
+    found = {}
+    for name, value in values.items():
+        if not (isinstance(value, str) and value) or name == "work" or notebook.parameters[name].choices:
+            continue
+        path = project.root / value
+        files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
+        if files:
+            stats = [(file, file.stat()) for file in files]
+            found[name] = [(str(file.relative_to(path)), stat.st_size, stat.st_mtime_ns) for file, stat in stats]
+    return found
+
+
 def key(project: Project, notebook: Notebook, parameters: Mapping[str, Any]) -> str:
     """What decides a run: code cells, parameters, package sources, pins and the data there is. Prose is not in it."""
+    values = {**notebook.defaults, **parameters}
     content = {
         "code": notebook.code,
         "data": data_present(notebook),
-        "parameters": {**notebook.defaults, **parameters},
+        "own data": own_data(project, notebook, values),
+        "parameters": values,
         "sources": sources_hash(project.root),
     }
     return sha256_bytes(json.dumps(content, sort_keys=True).encode())

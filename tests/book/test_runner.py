@@ -86,6 +86,31 @@ def test_data_that_has_come_reruns_only_notebooks_that_read_data(
     assert after["reading"] != keys["reading"]
 
 
+@pytest.mark.parametrize("place", ["mine", "mine/a.txt"])
+def test_changed_data_of_ones_own_reruns_the_page(small_book: Make, tmp_path: Path, place: str) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "a.txt").write_text("one")
+    more = "source: str = ''  # a folder of your own\nwork: str = ''  # checkpoints\n"
+    project = small_book(adding=GOOD.replace("seed: int", more + "seed: int"))
+    notebook = Notebook.read(project, "adding")
+
+    def now(name: str) -> str:
+        return key(project, notebook, {name: str(tmp_path / place)})
+
+    before, work, empty = now("source"), now("work"), key(project, notebook, {})
+    assert now("source") == before
+    (folder / "a.txt").write_text("three")
+    longer = now("source")
+    assert longer != before
+    os.utime(folder / "a.txt", ns=(0, 0))
+    assert now("source") not in (before, longer)
+    (folder / "a.txt").rename(folder / "b.txt")
+    assert now("source") not in (before, longer)
+    assert now("work") == work
+    assert key(project, notebook, {}) == empty
+
+
 @pytest.mark.parametrize("change", ["package", "pins", "profile"])
 def test_what_decides_a_run_reruns_it(small_book: Make, change: str) -> None:
     project = small_book(adding=GOOD)
