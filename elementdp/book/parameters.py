@@ -7,6 +7,7 @@ import re
 import tokenize
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -54,7 +55,7 @@ class Parameter:
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """The texts a parameter (or each entry of it) may take: its meaning ends in a closed list, ``…: a, b 1 or c``."""
+        """The texts a parameter, or each of its entries, can be: the meaning ends in a closed list, ``…: a, b 1 or c``."""
         one = r"[\w-]+(?: \d+)?"
         listed = re.fullmatch(rf".*: ((?:{one}, )*{one} or {one})", self.meaning)
         return tuple(re.split(r", | or ", listed[1])) if listed and "str" in self.type else ()
@@ -67,7 +68,7 @@ class Parameter:
     def parse(self, text: str) -> Any:
         """A value as typed on the command line: YAML, or for a list also ``1,2,3``."""
         if self.type == "str":
-            return self.check(text)
+            return self.check(text if self.choices else _from_here(text))
         if self.type.startswith("list") and not text.lstrip().startswith("["):
             text = f"[{text}]"
         try:
@@ -79,6 +80,15 @@ class Parameter:
         elif isinstance(value, list):
             value = [_number(item) if isinstance(item, str) and "float" in self.type else item for item in value]
         return self.check(value)
+
+
+def _from_here(text: str) -> str:
+    """A file or folder below the caller's own folder by its whole path: notebooks run in the folder of the book."""
+    if not text or not Path(text).exists():
+        return text
+    from elementdp.data import SOURCES
+
+    return text if text in SOURCES else str(Path(text).absolute())  # a source's name stays one, whatever lies here
 
 
 def _number(text: str) -> float | str:

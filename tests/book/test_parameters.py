@@ -1,6 +1,7 @@
 """What can be turned in a notebook, and what is refused."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from support.small_books import GOOD, HEADER, ROOT
@@ -8,6 +9,7 @@ from support.small_books import GOOD, HEADER, ROOT
 from elementdp.book.notebooks import Notebook, profile_values, read_all
 from elementdp.book.parameters import Parameter, resolve
 from elementdp.book.project import BookError, Project
+from elementdp.book.sweep import grid
 from elementdp.errors import ArgumentError
 
 Make = Callable[..., Project]
@@ -111,6 +113,20 @@ def test_pages_without_source_and_empty_books_are_refused(small_book: Make) -> N
     (project.root / "_toc.yml").write_text("format: jb-book\n")
     with pytest.raises(BookError, match="empty"):
         _ = Project(project.root).pages
+
+
+def test_a_path_typed_on_the_command_line_starts_where_the_caller_is(
+    small_book: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    more = "source: str = 'reddit'  # texts\neffort: str = 'smoke'  # how hard: smoke or quick\n"
+    notebook = Notebook.read(small_book(adding=GOOD.replace("seed: int", more + "seed: int")), "adding")
+    for name in ("flickr", "reddit", "quick"):
+        (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path)
+    for text, meant in (("flickr/", str(tmp_path / "flickr")), ("reddit", "reddit"), ("absent/", "absent/"), ("", "")):
+        assert resolve(notebook.parameters, "adding", {}, [("source", text)]) == {"source": meant}
+    assert resolve(notebook.parameters, "adding", {}, [("effort", "quick")]) == {"effort": "quick"}
+    assert grid(notebook, ["source=flickr,reddit"]) == [{"source": str(tmp_path / "flickr")}, {"source": "reddit"}]
 
 
 def test_numbers_in_pages_say_their_range() -> None:
