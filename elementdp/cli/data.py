@@ -38,7 +38,7 @@ def get_(names: tuple[str, ...]) -> None:
 
 
 @command.command("path")
-@click.argument("name", required=False, type=click.Choice(list(SOURCES)))
+@click.argument("name", required=False, type=click.Choice(list(SOURCES)), metavar="[NAME]")
 def path_(name: str | None) -> None:
     """Print the verified file of a source, fetching it if needed; without a NAME, the directories searched."""
     click.echo(str(file_of(name)) if name else "\n".join(str(folder) for folder in directories()))

@@ -228,9 +228,10 @@ def verified(path: Path, source: Source) -> Path:
     """``path`` if its content is the source's; a cut-off or changed file is refused."""
     found = digest(path)
     if not source.is_content(found):
+        cure = f"run: elementdp data get {source.name}" if source.ways else f"put there by hand: {source.by_hand}"
         raise DataError(
             f"{path} is not {source.name}: its content has SHA-256 {found[:12]}…, expected {source.sha256[:12]}…; "
-            f"remove it and run: elementdp data get {source.name}"
+            f"remove it and {cure}"
         )
     return path
 

@@ -168,6 +168,16 @@ def test_a_damaged_file_in_place_is_refused_with_the_cure(home, monkeypatch):
     assert sources.get("thing") == sources.get("thing") and calls == ["thing"]
 
 
+def test_a_damaged_file_that_cannot_be_fetched_says_what_to_put_there(home, monkeypatch):
+    source = replace(_source([]), by_hand="a cut of the dump")
+    monkeypatch.setattr(sources, "SOURCES", {"thing": source})
+    home.mkdir()
+    (home / "thing.bin").write_bytes(b"righ")
+    with pytest.raises(DataError, match="remove it and put there by hand: a cut of the dump") as caught:
+        sources.get("thing")
+    assert "data get" not in str(caught.value)
+
+
 def test_two_at_once_fetch_once(home, monkeypatch):
     calls = []
     monkeypatch.setattr(sources, "SOURCES", {"thing": _source([_client(b"right", calls)])})
