@@ -93,6 +93,12 @@ def private_histogram(
     Memory holds one batch, one part of the table on disk (``part_bytes``) and the items, never the events.
     An error message may quote the table: it is for the table's owner and not covered by the guarantee.
     """
+    if ignore_unknown_items and domain is None:
+        raise ArgumentError(
+            "ignore_unknown_items (--ignore-unknown-items)",
+            ignore_unknown_items,
+            "given with a public list of items (domain, --domain) only: without one no item is unknown",
+        )
     ledger = Ledger(epsilon, delta, split or Split(), discovers=domain is None, chooses_radius=rho is None)
     ball = None if rho is None else Ball.of(rho)
     public = None if domain is None else _public(domain)

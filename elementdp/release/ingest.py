@@ -86,7 +86,8 @@ def ingest(
                     value = item[first].as_py()
                     raise at_row(
                         row - batch.num_rows + first + 1,
-                        f"item {value!r} is not in the public domain; list it, or drop such items on purpose",
+                        f"item {value!r} is not in the public domain; list it, or drop such items on purpose "
+                        "with ignore_unknown_items (--ignore-unknown-items)",
                     )
                 keys, places, units = keys[known], places[known], units[known]
             spill.add(keys, pa.array(places, pa.int64()), units)

@@ -114,6 +114,7 @@ BAD_FILES = {
         (["events.csv", *COLUMNS, *BUDGET, "--rho", "-2"], "rho must be"),
         (["events.csv", *COLUMNS, *BUDGET, "--count", "times"], "no column 'times'"),
         (["events.csv", *COLUMNS, *BUDGET, "--domain", "small.txt"], "row 2: item 'http://b.org/' is not in"),
+        (["events.csv", *COLUMNS, *BUDGET, "--ignore-unknown-items"], "--ignore-unknown-items) must be given with a"),
         (["events.csv", *COLUMNS, *BUDGET, "--domain", "void.txt"], "lists no items"),
         (["events.csv", *COLUMNS, *BUDGET, "--output", "h.xls"], "output must be"),
         (["events.csv", *COLUMNS, *BUDGET, "--output", "none/h.csv"], "a folder that exists"),
