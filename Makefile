@@ -11,6 +11,8 @@ EXTRAS_bench := book,test,bench
 
 .PHONY: book test lint bench clean
 .DEFAULT_GOAL := book
+# Two goals at once would install into one .venv at the same time.
+.NOTPARALLEL:
 
 $(VENV)/.%: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
