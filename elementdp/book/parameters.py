@@ -55,7 +55,7 @@ class Parameter:
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """The texts a parameter, or each of its entries, can be: the meaning ends in a closed list, ``…: a, b 1 or c``."""
+        """The texts a parameter, or each entry, can be: its meaning ends in a closed list, ``…: a, b 1 or c``."""
         one = r"[\w-]+(?: \d+)?"
         listed = re.fullmatch(rf".*: ((?:{one}, )*{one} or {one})", self.meaning)
         return tuple(re.split(r", | or ", listed[1])) if listed and "str" in self.type else ()
