@@ -124,6 +124,7 @@ class Run:
             "data": self.data.fingerprint,
             "processes": self.team.size,
             "device": self.device.type,
+            "method": str(self.clipper.method),  # methods agree up to rounding only, and repeated noise would show it
             "torch": str(torch.__version__),
         }
 

@@ -133,8 +133,7 @@ def test_numbers_in_pages_say_their_range() -> None:
     """A level, rate, size or number of runs that no page restricts would fail deep inside a cell, or not at all."""
     restricted = {"epsilon", "epsilons", "sigma", "delta", "deltas", "q", "rate", "rates", "n", "steps", "trials"}
     restricted |= {"repeats", "replications", "repetitions", "sizes", "user_counts", "targets"}
-    later = {"photos", "cifar", "closing"}
     for notebook in read_all(Project(ROOT)):
         for parameter in notebook.parameters.values():
-            if notebook.name not in later and parameter.name in restricted:
+            if parameter.name in restricted:
                 assert parameter.range, f"{notebook.name}: {parameter.name}"
