@@ -106,10 +106,14 @@ def test_readme_make_targets_exist() -> None:
         assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE), target
 
 
-def test_readme_python_runs() -> None:
+def test_readme_python_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
     assert blocks
     rng = np.random.default_rng(0)
+    (tmp_path / "flickr").mkdir()
+    np.save(tmp_path / "flickr" / "features.npy", rng.normal(size=(60, 5)).astype(np.float32))
+    (tmp_path / "flickr" / "tags.txt").write_text("sea,sun\ncat\n" * 30)
     sites = [f"https://site{number % 7}.org/page{number}" for number in range(40)]
     frame = pd.DataFrame({"user_id": rng.integers(0, 900, 30_000), "url": rng.choice(sites, 30_000)})
     for block in blocks:
