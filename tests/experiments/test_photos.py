@@ -177,8 +177,14 @@ def test_climbing_finds_the_top_of_a_hill_without_trying_every_rung(peak, start)
         seen.append(rung)
         return -abs(rung - peak)
 
-    assert climb(value, 7, start) == (peak, 0)
+    assert climb(value, 7, start) == peak
     assert len(seen) == len(set(seen)) <= abs(peak - start) + 3
+
+
+def test_a_line_that_is_at_chance_on_the_way_is_followed_down():
+    chance = [0.3, 0.2, 0.101, 0.1, 0.1, 0.103, 0.1]
+    assert climb(chance.__getitem__, 7, 4) == 0
+    assert climb(lambda rung: 0.1, 7, 4) == 0  # of equals the smallest
 
 
 def test_ladders_are_for_updates_of_length_one():

@@ -28,20 +28,27 @@ def ladders(line: Line, rhos: Sequence[float], step_sizes: Sequence[float]) -> l
     return [[Setting(step / rho / groups, rho) for step in steps] for rho in sorted(rhos)]
 
 
-def climb(value: Callable[[int], float], length: int, start: int) -> tuple[int, float]:
-    """From rung ``start`` to a rung that is better than both its neighbours, or to an end; and the value there.
+MARGIN = 0.01
+"""Held-out accuracies this close say nothing: the climb then goes towards the smaller setting, which is less noisy."""
 
-    Accuracy rises with the step size, then falls (and so with the radius): most rungs of a wide ladder are never tried.
+
+def climb(value: Callable[[int], float], length: int, start: int) -> int:
+    """The best rung seen on the way up from ``start`` while it clearly pays, else down while it does not clearly cost.
+
+    Accuracy rises with the step size, then falls (and so with the radius), so most rungs of a wide ladder are never
+    tried; where a line has not left chance, every rung down to the last is.
     """
     at = min(start, length - 1)
-    best = value(at)
-    for way in (1, -1):
-        moved = False
-        while 0 <= at + way < length and (found := value(at + way)) > best:
-            at, best, moved = at + way, found, True
-        if moved:
+    seen = {at: value(at)}
+    while at + 1 < length:
+        seen[at + 1] = value(at + 1)
+        if seen[at + 1] <= seen[at] + MARGIN:
             break
-    return at, best
+        at += 1
+    while min(seen) > 0 and (at == min(seen) or seen[min(seen)] > max(seen.values()) - MARGIN):
+        rung = min(seen) - 1
+        seen[rung] = value(rung)
+    return max(sorted(seen), key=seen.__getitem__)
 
 
 @dataclass(frozen=True)
@@ -92,10 +99,10 @@ def tuned(
 
     ladder, rung = start if start is not None else (len(choices) // 2, len(choices[0]) // 2)
     ladder = min(ladder, len(choices) - 1)
-    rung, _ = climb(lambda at: value(ladder, at), len(choices[ladder]), rung)
-    radius, _ = climb(lambda at: value(at, rung), len(choices), ladder)
+    rung = climb(lambda at: value(ladder, at), len(choices[ladder]), rung)
+    radius = climb(lambda at: value(at, rung), len(choices), ladder)
     if radius != ladder:
-        rung, _ = climb(lambda at: value(radius, at), len(choices[radius]), rung)
+        rung = climb(lambda at: value(radius, at), len(choices[radius]), rung)
     listed = tuple((setting.step, setting.rho, reached) for setting, reached in tried.items())
     return Tuned(choices[radius][rung], (radius, rung), listed)
 
