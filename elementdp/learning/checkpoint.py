@@ -3,8 +3,8 @@
 A checkpoint holds the state of the noise generator: whoever has it can subtract the noise of the steps to come, so it
 is as secret as the data. A run resumed from it repeats the very same draws; a step that was lost and is done again
 releases the same numbers a second time, which costs nothing: the steps counted are the steps released. That needs the
-same sums: with another loss, a changed forward pass or arithmetic that is not deterministic (some CUDA kernels), the same
-noise would be laid over other numbers. Settings that can be compared are; code cannot be.
+same sums: with another loss, a changed forward pass or arithmetic that is not deterministic (some CUDA kernels), the
+same noise would be laid over other numbers. Settings that can be compared are; code cannot be.
 """
 
 import hashlib

@@ -128,7 +128,10 @@ def sentences(told: Sequence[Told], tests: int) -> list[Row]:
         said = f"At the same true ε = {epsilon:g}, element level with pairs sampled beats user level."
         rows.append(compare(said, pairs, find(told, Way.TRUE, user, epsilon, *same), tests, repaired=True))
         said = f"At the same true ε = {epsilon:g}, sampling pairs beats sampling users."
-        rows.append(compare(said, pairs, find(told, Way.TRUE, element, epsilon, *same), tests, repaired=True))
+        sampled = find(told, Way.TRUE, element, epsilon, *same)
+        rows.append(compare(said, pairs, sampled, tests, repaired=True))
+        said = f"At the same true ε = {epsilon:g}, user level beats element level with users sampled."
+        rows.append(compare(said, find(told, Way.TRUE, user, epsilon, *same), sampled, tests, repaired=True))
     return rows
 
 
