@@ -19,6 +19,7 @@ Gradients = list[tuple[Tensor, Tensor]]
 Weigh = Callable[[Tensor, bool], Gradients]
 """Given a factor per group, and whether some group is to be left out as not finite, the weighted sum of gradients."""
 
+PIECES = 4
 KEEP_BYTES = 1 << 24
 """Small gradients of all groups of a chunk are kept up to this size; beyond it norms are formed piece by piece."""
 
@@ -73,17 +74,16 @@ def trainable(parameter: Tensor | None) -> bool:
 def product(left: Tensor, right: Tensor) -> Tensor:
     """LᵀR = Σ_i left_i ⊗ right_i over many rows i.
 
-    Threads share a product by its result, of which a thin one has too little. So the rows are cut into a few pieces for
-    each thread, and their products added.
+    Threads share a product by its result, of which a thin one has too little. So the rows are cut into a few pieces and
+    their products added; as many pieces for any number of threads, so that a run does not depend on that number.
     """
     rows, small = len(left), min(left.shape[1], right.shape[1])
-    pieces = 2 * torch.get_num_threads()
-    partial = pieces * left.shape[1] * right.shape[1] * left.element_size()
-    if left.device.type != "cpu" or pieces == 2 or rows < max(4 * small, pieces) or partial > KEEP_BYTES:
+    partial = PIECES * left.shape[1] * right.shape[1] * left.element_size()
+    if left.device.type != "cpu" or rows < max(4 * small, PIECES) or partial > KEEP_BYTES:
         return left.mT @ right
-    each = rows // pieces
-    whole = each * pieces
-    left_pieces, right_pieces = (t[:whole].reshape(pieces, each, -1) for t in (left, right))
+    each = rows // PIECES
+    whole = each * PIECES
+    left_pieces, right_pieces = (t[:whole].reshape(PIECES, each, -1) for t in (left, right))
     total = torch.bmm(left_pieces.mT, right_pieces).sum(0)
     return total if whole == rows else total.addmm_(left[whole:].mT, right[whole:])
 

@@ -202,6 +202,18 @@ def test_a_crash_while_writing_leaves_the_old_checkpoint(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_a_run_does_not_depend_on_the_number_of_threads():
+    threads = torch.get_num_threads()
+    try:
+        found = []
+        for count in (1, 2):
+            torch.set_num_threads(count)
+            found.append(run(*problem()))
+    finally:
+        torch.set_num_threads(threads)
+    assert same(*found)
+
+
 def test_kill_minus_nine(tmp_path):
     """A real process, really killed."""
     path = tmp_path / "run.ckpt"
