@@ -237,6 +237,7 @@ def _split_wide(
     ratio = np.exp(np.minimum(knot + pair.second.log_mass(low, high) - log_mass, 0.0))
     first = np.exp(log_mass)
     rise = np.minimum(np.maximum(first * (1 - ratio) / -np.expm1(-width), 0.0), first)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        lift = np.where(first > 0, rise * (first - rise) / first * width * np.exp(width), 0.0)
+    spread = np.divide(rise * (first - rise), first, out=np.zeros_like(first), where=first > 0)
+    with np.errstate(over="ignore", invalid="ignore"):  # a cell too wide for e^w lifts without limit, if at all
+        lift = np.where(spread > 0, spread * width * np.exp(width), 0.0)
     return first - rise, rise, lift, np.maximum(lift - first * width * width / 8, 0.0)

@@ -84,7 +84,8 @@ def _lowered(cells: Cells, block: NDArray[np.bool_]) -> tuple[Lattice, bool]:
     floored, whole, widths = block.copy(), cells.down + cells.rise, cells.widths
     floored[[0, -1]] = True
     merged = float(whole[block].sum())
-    fall, growth = -np.expm1(-widths), np.expm1(widths)
+    with np.errstate(over="ignore"):  # dividing by an infinite growth is the right limit
+        fall, growth = -np.expm1(-widths), np.expm1(widths)
     while True:
         upper = np.where(floored, 0.0, cells.rise)
         lower = whole - upper

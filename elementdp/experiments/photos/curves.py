@@ -203,7 +203,7 @@ def run(
         repetition=repetition,
         iterations=tuple(sorted(seen)),
         accuracy=tuple(seen[step] for step in sorted(seen)),
-        seconds=round(before if finished else before + time.perf_counter() - clock, 1),
+        seconds=round(before if finished else before + time.perf_counter() - clock, 3),
     )
 
 
