@@ -72,8 +72,8 @@ class Curve:
         if isinstance(found, float):
             return found
         left, high, low = found
-        high, low = math.exp(high - target), math.exp(low - target)
-        return self.start + self.h * left + math.log1p((high - 1) / (high - low) * math.expm1(self.h))
+        share = math.expm1(target - high) / math.expm1(low - high)  # (δ_left − δ)/(δ_left − δ_right)
+        return self.start + self.h * left + math.log1p(share * math.expm1(self.h))
 
     def _near(self, target: float, sign: int, guess: float) -> tuple[int, float, float] | None:
         """A knot after which log δ falls to ``target``, log δ there and at the next: by Newton's method, if it can."""

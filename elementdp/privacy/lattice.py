@@ -115,6 +115,8 @@ def blur(cells: Cells, steps: int, tilt: float, budget: float) -> float:
     2(e^x−1−x)/x²; Chernoff's does the rest. So δ(ε) ≥ δ̂(ε + x) − sup_s e^{−τs}(1−e^{−s})·M^T·e^{−τ(ε+x)−budget}: a
     lower bound for laws of any roughness.
     """
+    if not np.isfinite(cells.lift).all():
+        return math.inf
     powers, lattice = tilt * cells.knots, above(cells)
     top = float(powers[lattice.mass > 0].max())
     weight = np.exp(np.minimum(powers - top, 0.0))

@@ -31,6 +31,7 @@ fixed, pairs = Sampler.FIXED_USERS, Sampler.POISSON_PAIRS
     [
         (SubsampledGaussian(fixed, 1.99, 0.769, 537, Unit.USER, 30), 6e-8),  # a loss that is constant one way round
         (SubsampledGaussian(fixed, 1.56, 2.62e-5, 8091, Unit.USER, 30), 3.4e-10),  # absence has a chance below 1e-40
+        (SubsampledGaussian(fixed, 3.0142572230654503, 9.147923334285989e-4, 2, Unit.USER, 30), 5.67e-12),  # a cliff
     ],
 )
 def test_no_adversary_beats_the_bound(event: SubsampledGaussian, delta: float) -> None:
