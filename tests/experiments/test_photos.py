@@ -277,6 +277,9 @@ def test_advantages_pair_lines_of_the_same_users_at_the_same_true_epsilon():
     ]  # fmt: skip
     (row,) = advantages(lines, 400)
     assert (row.k, row.plain) == (100, 0.9)
+    assert math.isnan(row.sampled)
+    (row,) = advantages([*lines, told(Way.TRUE, Unit.ELEMENT, 3.0, 0.45)], 400)
+    assert row.sampled == 0.45
     assert row.gain == pytest.approx(0.3)
     assert row.standard_error == pytest.approx(math.sqrt((0.8 * 0.2 + 0.5 * 0.5) / 400))
     twice = [*lines, replace(lines[1], accuracy=(0.7,)), replace(lines[3], accuracy=(0.5,))]

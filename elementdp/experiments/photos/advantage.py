@@ -23,6 +23,7 @@ class Advantage:
     element: float
     user: float
     plain: float  # nan where no such line was run
+    sampled: float  # element level with whole users sampled; nan likewise
     standard_error: float  # of element - user
 
     @property
@@ -36,19 +37,24 @@ def advantages(told: Sequence[Told], tests: int) -> list[Advantage]:
 
     Standard errors are over repetitions where there are any, else those of an accuracy on ``tests`` photos.
     """
-    groups: dict[tuple[float, int, int, int, str], list[float]] = {}
+    groups: dict[tuple[str, str, float, tuple[int, int, int]], list[float]] = {}
     for line in told:
-        if line.way in (Way.NONE, Way.PAIRS) or (line.way, line.unit) == (Way.TRUE, Unit.USER):
-            groups.setdefault((line.epsilon, line.users, line.clusters, line.k, line.unit), []).append(line.reached)
+        place = (line.way, line.unit, line.epsilon, (line.users, line.clusters, line.k))
+        groups.setdefault(place, []).append(line.reached)
     found = []
-    for (epsilon, users, clusters, k, unit), reached in groups.items():
-        other = groups.get((epsilon, users, clusters, k, Unit.USER))
-        if unit != Unit.ELEMENT or math.isinf(epsilon) or other is None:
+    for (way, unit, epsilon, who), reached in groups.items():
+        other = groups.get((Way.TRUE, Unit.USER, epsilon, who))
+        if way != Way.PAIRS or other is None:
             continue
-        plain = groups.get((math.inf, users, clusters, k, Unit.ELEMENT), [math.nan])
+        plain = groups.get((Way.NONE, unit, math.inf, who), [math.nan])
+        sampled = groups.get((Way.TRUE, unit, epsilon, who), [math.nan])
+        users, clusters, k = who
+        means = {
+            name: float(np.mean(values))
+            for name, values in (("element", reached), ("user", other), ("plain", plain), ("sampled", sampled))
+        }
         spread = math.hypot(_error(reached, tests), _error(other, tests))
-        element, user, base = (float(np.mean(values)) for values in (reached, other, plain))
-        found.append(Advantage(epsilon, k, clusters, users, element, user, base, spread))
+        found.append(Advantage(epsilon=epsilon, k=k, clusters=clusters, users=users, **means, standard_error=spread))
     return sorted(found, key=lambda row: (-row.epsilon, -row.users, -row.clusters, -row.k))
 
 

@@ -187,12 +187,7 @@ def run(
             checkpoint.unlink(missing_ok=True)
     band = true_epsilon(line, schedule)
     return Told(
-        way=str(line.way),
-        unit=str(line.unit),
-        epsilon=line.epsilon,
-        k=line.k,
-        clusters=line.clusters,
-        users=line.users,
+        **asdict(line),
         images=schedule.images,
         q=schedule.q,
         steps=steps,

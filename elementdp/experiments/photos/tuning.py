@@ -1,7 +1,7 @@
 """Choosing what the paper leaves open (α and ρ for each line, q for all) on users and photos that report nothing."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from elementdp.experiments.photos.curves import NO_CLIP, Setting, Task, Trial, run
@@ -143,12 +143,7 @@ def study(
         start = best.place
         found.append(
             Studied(
-                way=str(line.way),
-                unit=str(line.unit),
-                epsilon=line.epsilon,
-                k=line.k,
-                clusters=line.clusters,
-                users=line.users,
+                **asdict(line),
                 q=q,
                 steps=here.steps,
                 rho=best.setting.rho,
