@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +13,9 @@ from elementdp.errors import ElementdpError, one_of
 from elementdp.experiments.recorded import FOLDER, recording
 
 if TYPE_CHECKING:
-    from elementdp.experiments.cifar import Plan as CifarPlan
+    from elementdp.experiments.photo_set import PhotoSet
     from elementdp.experiments.photos import Line, Task
-    from elementdp.experiments.photos import Plan as PhotoPlan
+    from elementdp.experiments.photos.sizes import Sizes
 
 
 @click.group()
@@ -92,7 +92,9 @@ def _image_options(command: Callable[..., None]) -> Callable[..., None]:
         click.option("--tuning-steps", default=2_000, show_default=True),
         click.option("--step-sizes", default="", help="Ladder of step sizes to climb, separated by commas."),
         click.option("--rhos", default="", help="Clipping radii tried for every line, separated by commas."),
-        click.option("--study-rates", default="", help="Other q tried at equal work for a line of each unit."),
+        click.option(
+            "--rate-factors", default="", help="Multiples of q tried for every line at equal work, separated by commas."
+        ),
         click.option(
             "--backbone",
             default="resnet50",
@@ -122,12 +124,10 @@ def _numbers(text: str) -> tuple[float, ...]:
         raise click.BadParameter(f"{text!r} is not a list of numbers separated by commas") from error
 
 
-def _chosen(step_sizes: str, rhos: str, legend: str, **counts: int) -> dict[str, Any]:
-    found: dict[str, Any] = dict(counts)
-    if step_sizes:
-        found["step_sizes"] = _numbers(step_sizes)
-    if rhos:
-        found["rhos"] = _numbers(rhos)
+def _chosen(legend: str, **sizes: Any) -> dict[str, Any]:
+    """What was asked for; what was not is the plan's to say."""
+    lists = ("step_sizes", "rhos", "rate_factors")
+    found = {name: _numbers(value) if name in lists else value for name, value in sizes.items() if value != ""}
     if legend:
         try:
             found["legend"] = tuple(
@@ -154,32 +154,25 @@ def photos(
     users: int,
     q: float,
     dimension: int,
-    study_rates: str,
     backbone: str,
-    device: str,
+    seed: int,
     ways: tuple[str, ...],
     work: Path,
-    seed: int,
+    device: str,
     folder: Path,
     **sizes: Any,
 ) -> None:
     """Figure 4: the last layer on photos."""
-    from elementdp.experiments.photos import Plan, figure, last_layer, load_pool
+    from elementdp.experiments.photos import Plan, last_layer, load_pool
 
     plan = Plan(users=users, q=q, **_chosen(**sizes))
-    lines = _of(plan.lines(), ways)
-    data: dict[str, str] = {}
     choices = {"source": source, "photos": photos, "tests": tests, "backbone": backbone, "dimension": dimension}
-    choices |= {"device": device}
-    with recording(name, {**choices, **asdict(plan)}, seed, data, folder) as tables:
+
+    def prepare() -> "tuple[PhotoSet, Task]":
         pool = load_pool(source, photos, tests, dimension, backbone, compute=True, report=_say)
-        if pool.stand_in:
-            raise click.ClickException(f"a recorded run needs the real data: {pool.reason}")
-        data.update(pool.data)
-        task = last_layer(pool, plan, seed)
-        if study_rates:
-            tables["rates"] = _studied(task, plan, lines, study_rates, work, device)
-        tables["lines"] = [asdict(line) for line in figure(task, plan, lines, _say, work, device)]
+        return pool, last_layer(pool, plan, seed)
+
+    _images(name, choices, plan, prepare, seed, ways, work, device, folder)
 
 
 @record.command()
@@ -191,31 +184,48 @@ def cifar(
     tests: int,
     name: str,
     users_a_step: float,
-    study_rates: str,
     backbone: str,
-    device: str,
+    seed: int,
     ways: tuple[str, ...],
     work: Path,
-    seed: int,
+    device: str,
     folder: Path,
     **sizes: Any,
 ) -> None:
     """Figure 5: a whole network on CIFAR-10."""
     from elementdp.experiments.cifar import Plan, load_photos, whole_network
-    from elementdp.experiments.photos import figure
 
     plan = Plan(users_a_step=users_a_step, **_chosen(**sizes))
+    choices = {"photos": photos, "tests": tests, "backbone": backbone}
+
+    def prepare() -> "tuple[PhotoSet, Task]":
+        pool = load_photos(photos=photos, tests=tests, backbone=backbone, dimension=0, compute=True, report=_say)
+        return pool, whole_network(pool, plan, seed)
+
+    _images(name, choices, plan, prepare, seed, ways, work, device, folder)
+
+
+def _images(
+    name: str,
+    choices: dict[str, Any],
+    plan: "Sizes",
+    prepare: "Callable[[], tuple[PhotoSet, Task]]",
+    seed: int,
+    ways: tuple[str, ...],
+    work: Path,
+    device: str,
+    folder: Path,
+) -> None:
+    """Load the photos, tell every line that was asked for, record it."""
+    from elementdp.experiments.photos import figure
+
     lines = _of(plan.lines(), ways)
     data: dict[str, str] = {}
-    choices = {"photos": photos, "tests": tests, "backbone": backbone, "device": device}
-    with recording(name, {**choices, **asdict(plan)}, seed, data, folder) as tables:
-        pool = load_photos(photos=photos, tests=tests, backbone=backbone, dimension=0, compute=True, report=_say)
+    with recording(name, {**choices, "device": device, **asdict(plan)}, seed, data, folder) as tables:
+        pool, task = prepare()
         if pool.stand_in:
             raise click.ClickException(f"a recorded run needs the real data: {pool.reason}")
         data.update(pool.data)
-        task = whole_network(pool, plan, seed)
-        if study_rates:
-            tables["rates"] = _studied(task, plan, lines, study_rates, work, device)
         tables["lines"] = [asdict(line) for line in figure(task, plan, lines, _say, work, device)]
 
 
@@ -228,23 +238,6 @@ def _of(lines: "list[Line]", ways: tuple[str, ...]) -> "list[Line]":
     if not found:
         raise click.BadParameter(f"no line of the legend is told {' or '.join(ways)}")
     return found
-
-
-def _studied(
-    task: "Task", plan: "PhotoPlan | CifarPlan", lines: "list[Line]", rates: str, work: Path, device: str
-) -> list[dict[str, Any]]:
-    """Rates tried with the tuning's share of the work, for the first line of each unit at a true ε."""
-    from elementdp.experiments.photos import Way, study
-    from elementdp.privacy import Unit
-
-    right = {Unit.ELEMENT: Way.PAIRS, Unit.USER: Way.TRUE}
-    first = {line.unit: line for line in reversed(lines) if line.way is right[line.unit]}
-    found = []
-    for line in first.values():
-        schedule = replace(plan.schedule(line), steps=plan.tuning_steps)
-        found += study(task, line, schedule, _numbers(rates), plan.choices(line), work, device)
-        _say(f"rates tried for {line.label}: {[(row.q, row.rho, round(row.accuracy, 4)) for row in found]}")
-    return [asdict(row) for row in found]
 
 
 def _say(line: str) -> None:

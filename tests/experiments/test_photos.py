@@ -20,6 +20,7 @@ from elementdp.experiments.photos import (
     Told,
     Way,
     advantages,
+    at_rate,
     climb,
     event,
     figure,
@@ -32,8 +33,8 @@ from elementdp.experiments.photos import (
     run,
     sentences,
     stand_in,
-    study,
     true_epsilon,
+    tuning,
 )
 from elementdp.experiments.photos.curves import top
 from elementdp.experiments.photos.lines import delta
@@ -198,18 +199,49 @@ def test_ladders_are_for_updates_of_length_one():
 def test_everything_tried_is_listed_and_the_best_of_it_is_taken(task):
     plan = Plan(users=60, images=10, steps=6, q=0.2, rhos=(0.1, 1.0), step_sizes=(0.1, 1.0, 10.0), tuning_steps=6)
     (found,) = figure(task, plan, [line()])
-    step, rho, _ = max(found.tried, key=lambda trial: trial[2])
-    assert (found.step, found.rho) == (step, rho)
+    best = max(reached for _, _, reached, _ in found.tried)
+    assert (found.step, found.rho, best, found.q) in found.tried
     assert {trial[1] for trial in found.tried} == {0.1, 1.0}
     assert len({trial[:2] for trial in found.tried}) == len(found.tried) <= 6
 
 
-def test_rates_are_compared_at_equal_work(task):
-    rows = study(task, line(), Schedule(10, 0.2, 6), (0.1, 0.4), ladders(line(), [0.3], [1.0, 10.0]))
-    assert [(row.q, row.steps) for row in rows] == [(0.2, 6), (0.1, 12), (0.4, 3)]
-    for row in rows:
-        assert row.sigma == noise_for(line(), Schedule(10, row.q, row.steps))
-        assert 0 <= row.accuracy <= 1
+def test_another_rate_is_equal_work():
+    schedule = Schedule(10, 0.2, 6)
+    found = [at_rate(schedule, factor) for factor in (0.5, 1.0, 2.0, 100.0)]
+    assert [(one.q, one.steps) for one in found] == [(0.1, 12), (0.2, 6), (0.4, 3), (1.0, 1)]
+
+
+def test_a_line_runs_at_the_rate_that_did_best_on_held_out_users(task):
+    """A judge that sees only how often users are drawn: the line has to end at the rate it likes best."""
+    rates = []
+
+    def likes(wanted: float) -> Task:
+        def data(which: Line, repetition: int):
+            return task.data(which, repetition)
+
+        def score(model: nn.Module, part: int) -> float:
+            return 1 - abs(rates[-1] - wanted)
+
+        return Task(task.make, data, score, f"likes {wanted}")
+
+    plan = Plan(users=60, images=10, steps=8, q=0.1, rhos=(0.3,), step_sizes=(1.0,), tuning_steps=4, evaluations=2,
+                rate_factors=(4.0, 1.0, 2.0, 0.5))  # fmt: skip
+    asked = tuning.run
+
+    def noting(*arguments, **options):
+        rates.append(arguments[2].q)
+        return asked(*arguments, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tuning, "run", noting)
+        for wanted in (0.05, 0.1, 0.4):
+            rates.clear()
+            (found,) = figure(likes(wanted), plan, [line()])
+            assert found.q == pytest.approx(wanted)
+            assert found.steps == round(0.8 / wanted)
+            assert found.sigma == noise_for(line(), Schedule(10, found.q, found.steps))
+            assert {trial[3] for trial in found.tried} == set(rates)
+            assert found.passes[-1] == pytest.approx(0.8)
 
 
 def told(way, unit, epsilon, reached, k=100, clusters=500, low=1.0):

@@ -34,14 +34,13 @@ def ran(name: str, folder: Path, *options: str):
 
 def test_photos_are_recorded_with_what_was_tried(invented, tmp_path):
     legend = '[["non-private", null, 3, 8], ["element", 3, 3, 8], ["user", 3, 3, 8]]'
-    options = ["--users", "40", "--q", "0.1", "--step-sizes", "1,10", "--rhos", "0.1,1", "--study-rates", "0.2"]
+    options = ["--users", "40", "--q", "0.1", "--step-sizes", "1,10", "--rhos", "0.1,1", "--rate-factors", "1,2"]
     run = ran("photos", tmp_path, "--legend", legend, *options)
     lines = [from_row(row) for row in run.rows("lines")]
     assert len(lines) == 1 + 3 + 2
     assert all(line.tried and line.seconds > 0 for line in lines)
-    assert {(row["unit"], row["q"], row["steps"]) for row in run.rows("rates")} == {
-        (unit, q, steps) for unit in ("element", "user") for q, steps in ((0.1, 2), (0.2, 1))
-    }
+    assert all({trial[3] for trial in line.tried} == {0.1, 0.2} for line in lines)
+    assert all(line.q * line.steps == pytest.approx(0.4) for line in lines)
     assert run.provenance.parameters["backbone"] == "resnet50"
 
 
@@ -68,6 +67,7 @@ def test_a_stand_in_is_not_recorded(tmp_path, monkeypatch):
         (["--way", "as print"], "way must be one of"),
         (["--legend", "x"], "is not JSON"),
         (["--step-sizes", "1,a"], "separated by commas"),
+        (["--rate-factors", "1,0"], "rate_factors must be"),
         (["--legend", '[["user", 3, 3, 8]]', "--way", "pairs sampled"], "no line of the legend"),
     ],
 )

@@ -11,11 +11,11 @@ from torch import Tensor, nn
 
 from elementdp.data.pseudo_users import PseudoUsers, pseudo_users
 from elementdp.data.store import digest_arrays
-from elementdp.errors import ArgumentError, at_least
+from elementdp.errors import at_least
 from elementdp.experiments.cifar.pool import Photos
 from elementdp.experiments.photos.curves import Task, Told, halves, top, user_data
 from elementdp.experiments.photos.lines import Line, Schedule, non_private, three_ways
-from elementdp.experiments.photos.tuning import Ladder, ladders
+from elementdp.experiments.photos.sizes import Sizes
 from elementdp.learning import UserData
 from elementdp.privacy import Unit
 
@@ -55,30 +55,23 @@ def pixels(images: NDArray[np.uint8]) -> Tensor:
     return torch.from_numpy(np.ascontiguousarray(images)).permute(0, 3, 1, 2).float().div_(127.5).sub_(1).contiguous()
 
 
-@dataclass(frozen=True)
-class Plan:
-    """What is run. The defaults are the paper's where it says; q, ρ, α and what is tuned are our choice."""
+@dataclass(frozen=True, kw_only=True)
+class Plan(Sizes):
+    """What is run for Figure 5."""
 
     clusters: int = 100  # K
-    images: int = 100  # m
-    steps: int = 40_000  # T
     users_a_step: float = 20.0  # qn
     rhos: tuple[float, ...] = (0.1, 0.3, 1.0, 3.0)
     step_sizes: tuple[float, ...] = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
     tuning_steps: int = 1_000
-    evaluations: int = 40
-    repetitions: int = 1
     legend: tuple[tuple[str, float, int, int], ...] = LEGEND
 
     def __post_init__(self) -> None:
-        for name in ("clusters", "images", "steps", "tuning_steps", "evaluations", "repetitions"):
-            at_least(name, getattr(self, name), 1)
-        for name in ("rhos", "step_sizes", "legend"):
-            if not getattr(self, name):
-                raise ArgumentError(name, (), "at least one value")
+        super().__post_init__()
+        at_least("clusters", self.clusters, 1)
 
     def schedule(self, line: Line) -> Schedule:
-        """What decides the accounting; the expected number of users a step is the same for every n."""
+        """The expected number of users a step is the same for every n."""
         return Schedule(self.images, min(1.0, self.users_a_step / line.users), self.steps)
 
     def lines(self) -> list[Line]:
@@ -88,10 +81,6 @@ class Plan:
         for what, epsilon, k, n in self.legend:
             found += three_ways(Unit(what), epsilon, k, self.clusters, n)
         return found
-
-    def choices(self, line: Line) -> list[Ladder]:
-        """What is tried for a line."""
-        return ladders(line, self.rhos, self.step_sizes)
 
 
 def whole_network(photos: Photos, plan: Plan, seed: int = 0) -> Task:

@@ -16,7 +16,7 @@ from elementdp.experiments.photos.lines import (
 )
 from elementdp.experiments.photos.pool import PHOTO_SOURCES, Pool, load_pool, stand_in
 from elementdp.experiments.photos.sentences import Open, recorded_lines, sentences
-from elementdp.experiments.photos.tuning import Studied, Tuned, climb, ladders, study, tuned
+from elementdp.experiments.photos.tuning import Tuned, at_rate, climb, ladders, tuned
 
 __all__ = [
     "LEGEND",
@@ -28,12 +28,12 @@ __all__ = [
     "Pool",
     "Schedule",
     "Setting",
-    "Studied",
     "Task",
     "Told",
     "Tuned",
     "Way",
     "advantages",
+    "at_rate",
     "climb",
     "device_of",
     "event",
@@ -50,7 +50,6 @@ __all__ = [
     "run",
     "sentences",
     "stand_in",
-    "study",
     "three_ways",
     "true_epsilon",
     "tuned",

@@ -41,8 +41,8 @@ class Task:
     content: str
 
 
-Trial = tuple[float, float, float]
-"""A setting that tuning tried, (α, ρ), and the accuracy it reached on held-out users and photos."""
+Trial = tuple[float, float, float, float]
+"""What tuning tried: α, ρ, the accuracy reached on held-out users and photos, and q."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +73,11 @@ class Told:
     def true(self) -> Band:
         """The ε the run really has."""
         return Band.between(self.true_low, self.true_up)
+
+    @property
+    def passes(self) -> list[float]:
+        """How often a user was drawn by then, on average: lines with different rates are compared at equal passes."""
+        return [self.q * step for step in self.iterations]
 
     @property
     def best(self) -> list[float]:
@@ -140,8 +145,8 @@ def run(
     device = device_of(device)
     steps = min(stop or schedule.steps, schedule.steps)
     at_least("evaluations", evaluations, 1)
-    every = max(1, steps // evaluations)
-    key = repr((line, schedule, setting, part, repetition, steps, every, task.content))
+    wanted = {max(1, round(steps * part_of / evaluations)) for part_of in range(1, evaluations + 1)}
+    key = repr((line, schedule, setting, part, repetition, steps, evaluations, task.content))
     name = hashlib.sha256(key.encode()).hexdigest()[:24]
     seen: dict[int, float] = {}
     before = 0.0
@@ -150,7 +155,6 @@ def run(
         kept = json.loads(sidecar.read_text())
         seen, before = {int(step): value for step, value in kept["seen"].items()}, kept["seconds"]
     clock = time.perf_counter()
-    wanted = {*range(every, steps + 1, every), steps}
     checkpoint = None if work is None else work / f"{name}.checkpoint"
     finished = wanted <= seen.keys()
     while not wanted <= seen.keys():
@@ -178,7 +182,7 @@ def run(
             seed=1_000 * part + repetition,
             device=device,
             checkpoint=checkpoint,
-            checkpoint_every=every,
+            checkpoint_every=max(1, steps // evaluations),
             progress=False,
             on_step=look,
         )
@@ -207,7 +211,8 @@ def from_row(row: dict[str, object]) -> Told:
     values = dict(row)
     values["iterations"] = tuple(values["iterations"])  # type: ignore[arg-type]
     values["accuracy"] = tuple(values["accuracy"])  # type: ignore[arg-type]
-    values["tried"] = tuple(tuple(trial) for trial in values.get("tried", ()))  # type: ignore[attr-defined]
+    # Runs recorded before rates were tuned list (α, ρ, accuracy): all of them were tried at the line's own q.
+    values["tried"] = tuple((*trial, values["q"])[:4] for trial in values.get("tried", ()))  # type: ignore[attr-defined]
     return Told(**values)  # type: ignore[arg-type]
 
 

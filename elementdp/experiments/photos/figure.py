@@ -4,18 +4,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 import torch
 from torch import nn
 
 from elementdp.data.pseudo_users import PseudoUsers, pseudo_users
-from elementdp.errors import ArgumentError, at_least
+from elementdp.errors import at_least
 from elementdp.experiments.photos.curves import Task, Told, halves, run, top, user_data
 from elementdp.experiments.photos.lines import Line, Schedule, Way, non_private, three_ways
 from elementdp.experiments.photos.pool import Pool, fingerprint
-from elementdp.experiments.photos.tuning import Ladder, ladders, tuned
+from elementdp.experiments.photos.sizes import Sizes
+from elementdp.experiments.photos.tuning import Place, tuned
 from elementdp.learning import UserData
 from elementdp.privacy import Unit
 from elementdp.privacy.digits import rounded_up
@@ -44,43 +44,23 @@ LEGEND: tuple[tuple[str, float, int, int], ...] = (
 """The 16 lines of the paper's legend, from the best to the worst as printed: what, ε, k, K."""
 
 
-class Sizes(Protocol):
-    """What a plan has to say for :func:`figure`."""
-
-    @property
-    def tuning_steps(self) -> int: ...
-    @property
-    def evaluations(self) -> int: ...
-    @property
-    def repetitions(self) -> int: ...
-    def schedule(self, line: Line) -> Schedule: ...
-    def choices(self, line: Line) -> list[Ladder]: ...
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What is run. The defaults are the paper's where it says; q, ρ, α and what is tuned are our choice."""
+@dataclass(frozen=True, kw_only=True)
+class Plan(Sizes):
+    """What is run for Figure 4."""
 
     users: int = 8_000  # n
-    images: int = 100  # m
-    steps: int = 40_000  # T
     q: float = 0.01
     rhos: tuple[float, ...] = (0.01, 0.03, 0.1, 0.3, 1.0)
-    step_sizes: tuple[float, ...] = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)  # α for updates of length 1
+    step_sizes: tuple[float, ...] = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
     tuning_steps: int = 2_000
-    evaluations: int = 40
-    repetitions: int = 1
     legend: tuple[tuple[str, float, int, int], ...] = LEGEND
 
     def __post_init__(self) -> None:
-        for name in ("users", "images", "steps", "tuning_steps", "evaluations", "repetitions"):
-            at_least(name, getattr(self, name), 1)
-        for name in ("rhos", "step_sizes", "legend"):
-            if not getattr(self, name):
-                raise ArgumentError(name, (), "at least one value")
+        super().__post_init__()
+        at_least("users", self.users, 1)
 
     def schedule(self, line: Line) -> Schedule:
-        """What decides the accounting; the same for every line."""
+        """The same for every line."""
         return Schedule(self.images, self.q, self.steps)
 
     def lines(self) -> list[Line]:
@@ -92,10 +72,6 @@ class Plan:
             else:
                 found += three_ways(Unit(what), epsilon, k, clusters, self.users)
         return found
-
-    def choices(self, line: Line) -> list[Ladder]:
-        """What is tried for a line."""
-        return ladders(line, self.rhos, self.step_sizes)
 
 
 def last_layer(pool: Pool, plan: Plan, seed: int = 0) -> Task:
@@ -144,17 +120,25 @@ def figure(
 ) -> list[Told]:
     """Every line with its tuned setting, on users and test photos that the tuning has not seen."""
     told = []
-    places: dict[tuple[Unit, Way], tuple[int, int]] = {}
+    places: dict[tuple[Unit, Way], Place] = {}
     for number, line in enumerate(lines, start=1):
-        schedule = plan.schedule(line)
-        start = places.get((line.unit, line.way))  # lines of one kind end near each other
-        best = tuned(task, line, schedule, plan.choices(line), plan.tuning_steps, work, device, start)
+        best = tuned(
+            task,
+            line,
+            plan.schedule(line),
+            plan.choices(line),
+            plan.tuning_steps,
+            factors=plan.rate_factors,
+            work=work,
+            device=device,
+            start=places.get((line.unit, line.way)),  # lines of one kind end near each other
+        )
         places[line.unit, line.way] = best.place
         for repetition in range(plan.repetitions):
             found = run(
                 task,
                 line,
-                schedule,
+                best.schedule,
                 best.setting,
                 repetition=repetition,
                 evaluations=plan.evaluations,
@@ -163,7 +147,7 @@ def figure(
             )
             told.append(replace(found, tried=best.tried))
             report(
-                f"{number}/{len(lines)} {line.label}: {found.reached:.4f} (σ = {found.sigma:.3g}, "
+                f"{number}/{len(lines)} {line.label}: {found.reached:.4f} (q = {found.q:g}, σ = {found.sigma:.3g}, "
                 f"α = {found.step:.3g}, ρ = {found.rho:g}, true ε ≤ {rounded_up(found.true_up)}, "
                 f"{found.seconds / found.steps:.3f} s a step)"
             )

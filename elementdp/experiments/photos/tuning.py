@@ -1,11 +1,11 @@
-"""Choosing what the paper leaves open (α and ρ for each line, q for all) on users and photos that report nothing."""
+"""Choosing what the paper leaves open (α, ρ and q, for each line) on users and photos that report nothing."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from elementdp.experiments.photos.curves import NO_CLIP, Setting, Task, Trial, run
-from elementdp.experiments.photos.lines import Line, Schedule, Way, noise_for
+from elementdp.experiments.photos.lines import Line, Schedule, Way
 from elementdp.privacy import Unit
 
 HELD_OUT = 10_000
@@ -51,13 +51,24 @@ def climb(value: Callable[[int], float], length: int, start: int) -> int:
     return max(sorted(seen), key=seen.__getitem__)
 
 
+Place = tuple[int, int, int]
+"""Which rate, which radius and which step size, as positions in what may be tried."""
+
+
 @dataclass(frozen=True)
 class Tuned:
-    """The setting that did best, where it stands (which ladder, which rung), and everything that was tried."""
+    """The schedule and the setting that did best, their place, and everything that was tried."""
 
+    schedule: Schedule
     setting: Setting
-    place: tuple[int, int]
+    place: Place
     tried: tuple[Trial, ...] = ()
+
+
+def at_rate(schedule: Schedule, factor: float) -> Schedule:
+    """Another rate for equal work: qT, the passes over the data, is the same up to a whole number of steps."""
+    q = min(1.0, factor * schedule.q)
+    return replace(schedule, q=q, steps=max(1, round(schedule.steps * schedule.q / q)))
 
 
 def tuned(
@@ -66,90 +77,60 @@ def tuned(
     schedule: Schedule,
     choices: Sequence[Ladder],
     stop: int,
+    *,
+    factors: Sequence[float] = (1.0,),
     work: Path | None = None,
     device: str = "cpu",
-    start: tuple[int, int] | None = None,
+    start: Place | None = None,
 ) -> Tuned:
-    """What does best on held-out users and the tuning half of the test photos.
+    """What does best on held-out users and the tuning half of the test photos, after the work of ``stop`` steps.
 
-    The ladder of one radius is climbed from ``start`` (else the middle); then the radius is changed with the rung
-    kept, which keeps αρ and so the noise in a step; then the new ladder is climbed.
+    At one rate the ladder of one radius is climbed from ``start`` (else the middle); then the radius is changed with
+    the rung kept, which keeps αρ and so the noise in a step; then the new ladder is climbed. Rates, multiples of the
+    schedule's q by ``factors``, are climbed likewise, each with the best radius and step size there. Every try has the
+    noise of the whole run at its rate.
     """
-    if len(choices) == 1 and len(choices[0]) == 1:
-        return Tuned(choices[0][0], (0, 0))
-    tried: dict[Setting, float] = {}
+    schedules = [at_rate(schedule, factor) for factor in sorted(factors)]
+    if len(schedules) == len(choices) == len(choices[0]) == 1:
+        return Tuned(schedules[0], choices[0][0], (0, 0, 0))
+    tried: dict[tuple[int, int, int], float] = {}
+    tops: dict[int, tuple[int, int]] = {}
 
-    def value(ladder: int, rung: int) -> float:
-        setting = choices[ladder][rung]
-        if setting not in tried:
+    def value(*place: int) -> float:
+        rate, ladder, rung = place
+        if (rate, ladder, rung) not in tried:
+            here = schedules[rate]
             found = run(
                 task,
                 line,
-                schedule,
-                setting,
+                here,
+                choices[ladder][rung],
                 part=0,
                 repetition=HELD_OUT,
                 evaluations=4,
-                stop=stop,
+                stop=max(1, round(stop * schedule.q / here.q)),
                 work=work,
                 device=device,
             )
-            tried[setting] = found.reached
-        return tried[setting]
+            tried[rate, ladder, rung] = found.reached
+        return tried[rate, ladder, rung]
 
-    ladder, rung = start if start is not None else (len(choices) // 2, len(choices[0]) // 2)
-    ladder = min(ladder, len(choices) - 1)
-    rung = climb(lambda at: value(ladder, at), len(choices[ladder]), rung)
-    radius = climb(lambda at: value(at, rung), len(choices), ladder)
-    if radius != ladder:
-        rung = climb(lambda at: value(radius, at), len(choices[radius]), rung)
-    listed = tuple((setting.step, setting.rho, reached) for setting, reached in tried.items())
-    return Tuned(choices[radius][rung], (radius, rung), listed)
+    def top_at(rate: int) -> float:
+        nearest = min(tops, key=lambda other: abs(other - rate), default=None)
+        ladder, rung = begin if nearest is None else tops[nearest]
+        rung = climb(lambda at: value(rate, ladder, at), len(choices[ladder]), rung)
+        radius = climb(lambda at: value(rate, at, rung), len(choices), ladder)
+        if radius != ladder:
+            rung = climb(lambda at: value(rate, radius, at), len(choices[radius]), rung)
+        tops[rate] = (radius, rung)
+        return value(rate, radius, rung)
 
-
-@dataclass(frozen=True)
-class Studied:
-    """One rate tried for a line: the best step size and radius there, and their held-out accuracy."""
-
-    way: str
-    unit: str
-    epsilon: float
-    k: int
-    clusters: int
-    users: int
-    q: float
-    steps: int
-    rho: float
-    sigma: float
-    step: float
-    accuracy: float
-
-
-def study(
-    task: Task,
-    line: Line,
-    schedule: Schedule,
-    rates: Sequence[float],
-    choices: Sequence[Ladder],
-    work: Path | None = None,
-    device: str = "cpu",
-) -> list[Studied]:
-    """The schedule's q and other rates at equal work: T is such that qT, the passes over the data, is the same."""
-    found = []
-    start: tuple[int, int] | None = None
-    for q in dict.fromkeys((schedule.q, *rates)):
-        here = replace(schedule, q=q, steps=max(1, round(schedule.steps * schedule.q / q)))
-        best = tuned(task, line, here, choices, here.steps, work, device, start)
-        start = best.place
-        found.append(
-            Studied(
-                **asdict(line),
-                q=q,
-                steps=here.steps,
-                rho=best.setting.rho,
-                sigma=noise_for(line, here),
-                step=best.setting.step,
-                accuracy=max(trial[2] for trial in best.tried),
-            )
-        )
-    return found
+    first = min(range(len(schedules)), key=lambda at: abs(schedules[at].q - schedule.q))
+    rate, *rest = start or (first, len(choices) // 2, len(choices[0]) // 2)
+    begin = (min(rest[0], len(choices) - 1), rest[1])
+    rate = climb(top_at, len(schedules), rate)
+    ladder, rung = tops[rate]
+    listed = [
+        (choices[i][j].step, choices[i][j].rho, reached, schedules[at].q) for (at, i, j), reached in tried.items()
+    ]
+    return Tuned(schedules[rate], choices[ladder][rung], (rate, ladder, rung), tuple(listed))
