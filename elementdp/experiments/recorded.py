@@ -122,7 +122,7 @@ def read(name: str, folder: Path = FOLDER) -> Recorded:
         raise ElementdpError(f"there is no recorded run {name!r} in {folder}; recorded runs come with the repository")
     content = json.loads(path.read_text())
     tables = {
-        table: [{key: math.inf if value is None else value for key, value in row.items()} for row in rows]
+        table: [{key: _infinite(value) for key, value in row.items()} for row in rows]
         for table, rows in content["tables"].items()
     }
     return Recorded(Provenance(**content["provenance"]), tables)
@@ -154,3 +154,9 @@ def _finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_finite(part) for part in value]
     return value.item() if hasattr(value, "item") else value
+
+
+def _infinite(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_infinite(part) for part in value]
+    return math.inf if value is None else value

@@ -3,12 +3,13 @@
 import math
 from dataclasses import asdict, replace
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
-from elementdp.errors import ArgumentError
+from elementdp.errors import ArgumentError, ElementdpError
 from elementdp.experiments.photos import (
     LEGEND,
     Line,
@@ -22,6 +23,7 @@ from elementdp.experiments.photos import (
     advantages,
     at_rate,
     climb,
+    draw_legend,
     event,
     figure,
     from_row,
@@ -29,6 +31,7 @@ from elementdp.experiments.photos import (
     last_layer,
     load_pool,
     noise_for,
+    recorded_lines,
     reduced,
     run,
     sentences,
@@ -38,6 +41,7 @@ from elementdp.experiments.photos import (
 )
 from elementdp.experiments.photos.curves import top
 from elementdp.experiments.photos.lines import delta
+from elementdp.experiments.recorded import recording
 from elementdp.privacy import Sampler, Unit, account, claimed
 
 SCHEDULE = Schedule(images=10, q=0.1, steps=12)
@@ -329,7 +333,7 @@ def test_a_recorded_row_is_read_back_as_it_was():
 def test_recorded_noise_and_true_epsilon_are_computed_again():
     from elementdp.experiments.recorded import FOLDER, read
 
-    names = [name for name in ("photos", "photos-few", "photos-long", "cifar") if (FOLDER / f"{name}.json").is_file()]
+    names = [path.stem for kind in ("photos", "cifar") for path in FOLDER.glob(f"{kind}*.json")]
     assert names, "the repository has recorded image runs"
     lines = {
         (one.way, one.unit, one.epsilon, one.clusters, one.users, one.q, one.steps): one
@@ -347,3 +351,34 @@ def test_recorded_noise_and_true_epsilon_are_computed_again():
         band = true_epsilon(same, schedule)
         assert band.low <= one.true_up
         assert one.true_low <= band.up
+
+
+def test_a_line_told_by_two_recorded_runs_counts_once(tmp_path):
+    first, other = told(Way.NONE, Unit.ELEMENT, math.inf, 0.5), told(Way.PAIRS, Unit.ELEMENT, 3.0, 0.4)
+    other = replace(other, tried=((1.0, math.inf, 0.3, 0.01),))
+    for name, lines in (("cifar", [first]), ("cifar-more", [first, other])):
+        with recording(name, {"steps": 50}, 0, {}, tmp_path) as tables:
+            tables["lines"] = [asdict(one) for one in lines]
+    runs, lines = recorded_lines("cifar", tmp_path)
+    assert len(runs) == 2
+    assert lines == [first, other]
+    with recording("cifar-rest", {"steps": 60}, 0, {}, tmp_path) as tables:
+        tables["lines"] = [asdict(other)]
+    with pytest.raises(ElementdpError, match="different sizes"):
+        recorded_lines("cifar", tmp_path)
+
+
+def test_a_legend_is_drawn_with_a_mark_for_each_way_and_a_bar_for_repetitions():
+    rows = {
+        "one": [told(Way.PRINTED, Unit.ELEMENT, 3.0, 0.5), told(Way.PAIRS, Unit.ELEMENT, 3.0, 0.4)],
+        "none": [],
+        "other": [told(Way.PRINTED, Unit.USER, 3.0, 0.3)],
+    }
+    drawing, axis = plt.subplots()
+    draw_legend(axis, rows, lambda lines: (lines[0].reached, 0.1))
+    marks = {found.get_label(): found.lines[0].get_xydata().tolist() for found in axis.containers}
+    assert marks == {"as printed": [[0.5, 0], [0.3, 2]], "pairs sampled, true ε": [[0.4, 0]]}
+    bars = axis.containers[0].lines[2][0].get_segments()
+    assert [bar[:, 0].tolist() for bar in bars] == [[0.4, 0.6], [pytest.approx(0.2), 0.4]]
+    assert [text.get_text() for text in axis.get_yticklabels()] == list(rows)
+    plt.close(drawing)

@@ -3,6 +3,7 @@
 from elementdp.experiments.photo_set import reduced
 from elementdp.experiments.photos.advantage import Advantage, advantages
 from elementdp.experiments.photos.curves import Setting, Task, Told, device_of, from_row, run
+from elementdp.experiments.photos.drawing import called, draw, draw_legend
 from elementdp.experiments.photos.figure import LEGEND, Plan, figure, holdings, last_layer
 from elementdp.experiments.photos.lines import (
     Line,
@@ -34,8 +35,11 @@ __all__ = [
     "Way",
     "advantages",
     "at_rate",
+    "called",
     "climb",
     "device_of",
+    "draw",
+    "draw_legend",
     "event",
     "figure",
     "from_row",

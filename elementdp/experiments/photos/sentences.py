@@ -18,18 +18,21 @@ Z_95 = 1.96
 """Two accuracies on the same number of test photos differ when they are this many standard errors apart."""
 
 
-RUNS = {"photos": ("photos", "photos-few"), "cifar": ("cifar", "cifar-more")}
+RUNS = {"photos": ("photos", "photos-few"), "cifar": ("cifar", "cifar-more", "cifar-rest")}
 """Recorded runs by section: the first, and others of the same size that add lines to it."""
 
 
 def recorded_lines(section: str = "photos", folder: Path = FOLDER) -> tuple[list[Recorded], list[Told]]:
-    """The recorded runs that are there, and all their lines together."""
+    """The recorded runs that are there, and all their lines together; a line that two runs have told counts once."""
     names = RUNS[one_of("section", section, RUNS)]
     runs = [read(name, folder) for name in names if (folder / f"{name}.json").is_file()]
     sizes = {tuple(run.provenance.parameters.get(name) for name in _SIZES) for run in runs}
     if len(sizes) > 1:
         raise ElementdpError(f"recorded runs of different sizes cannot be compared line by line: {sizes}")
-    return runs, [from_row(row) for run in runs for row in run.rows("lines")]
+    lines: dict[tuple[object, ...], Told] = {}
+    for line in (from_row(row) for run in runs for row in run.rows("lines")):
+        lines.setdefault((line.way, line.unit, line.epsilon, line.k, line.clusters, line.users, line.repetition), line)
+    return runs, list(lines.values())
 
 
 _SIZES = ("photos", "tests", "backbone", "steps", "users", "q", "users_a_step")
