@@ -244,7 +244,8 @@ def test_a_line_runs_at_the_rate_that_did_best_on_held_out_users(task):
             assert found.q == pytest.approx(wanted)
             assert found.steps == round(0.8 / wanted)
             assert found.sigma == noise_for(line(), Schedule(10, found.q, found.steps))
-            assert {trial[3] for trial in found.tried} == set(rates)
+            assert {trial[3] for trial in found.tried} == set(rates) == {q for q, _ in found.rates}
+            assert dict(found.rates) == pytest.approx({q: 1 - abs(q - wanted) for q, _ in found.rates})
             assert found.passes[-1] == pytest.approx(0.8)
 
 
@@ -355,7 +356,7 @@ def test_recorded_noise_and_true_epsilon_are_computed_again():
 
 def test_a_line_told_by_two_recorded_runs_counts_once(tmp_path):
     first, other = told(Way.NONE, Unit.ELEMENT, math.inf, 0.5), told(Way.PAIRS, Unit.ELEMENT, 3.0, 0.4)
-    other = replace(other, tried=((1.0, math.inf, 0.3, 0.01),))
+    other = replace(other, tried=((1.0, math.inf, 0.3, 0.01),), rates=((0.01, 0.3),))
     for name, lines in (("cifar", [first]), ("cifar-more", [first, other])):
         with recording(name, {"steps": 50}, 0, {}, tmp_path) as tables:
             tables["lines"] = [asdict(one) for one in lines]

@@ -63,6 +63,7 @@ class Tuned:
     setting: Setting
     place: Place
     tried: tuple[Trial, ...] = ()
+    rates: tuple[tuple[float, float], ...] = ()  # q and what a whole run on held-out users reached there
 
 
 def at_rate(schedule: Schedule, factor: float) -> Schedule:
@@ -86,33 +87,36 @@ def tuned(
     """What does best on held-out users and the tuning half of the test photos, after the work of ``stop`` steps.
 
     At one rate the ladder of one radius is climbed from ``start`` (else the middle); then the radius is changed with
-    the rung kept, which keeps αρ and so the noise in a step; then the new ladder is climbed. Rates, multiples of the
-    schedule's q by ``factors``, are climbed likewise, each with the best radius and step size there. Every try has the
-    noise of the whole run at its rate.
+    the rung kept, which keeps αρ and so the noise in a step; then the new ladder is climbed. Every try has the noise
+    of the whole run. Rates, multiples of the schedule's q by ``factors``, are climbed likewise, each with the best
+    radius and step size there and by whole runs: few large steps start slower than many small ones, and end elsewhere.
     """
     schedules = [at_rate(schedule, factor) for factor in sorted(factors)]
     if len(schedules) == len(choices) == len(choices[0]) == 1:
         return Tuned(schedules[0], choices[0][0], (0, 0, 0))
     tried: dict[tuple[int, int, int], float] = {}
     tops: dict[int, tuple[int, int]] = {}
+    whole: dict[int, float] = {}
 
-    def value(*place: int) -> float:
-        rate, ladder, rung = place
+    def reached(rate: int, ladder: int, rung: int, stop: int) -> float:
+        found = run(
+            task,
+            line,
+            schedules[rate],
+            choices[ladder][rung],
+            part=0,
+            repetition=HELD_OUT,
+            evaluations=4,
+            stop=stop,
+            work=work,
+            device=device,
+        )
+        return found.reached
+
+    def value(rate: int, ladder: int, rung: int) -> float:
         if (rate, ladder, rung) not in tried:
-            here = schedules[rate]
-            found = run(
-                task,
-                line,
-                here,
-                choices[ladder][rung],
-                part=0,
-                repetition=HELD_OUT,
-                evaluations=4,
-                stop=max(1, round(stop * schedule.q / here.q)),
-                work=work,
-                device=device,
-            )
-            tried[rate, ladder, rung] = found.reached
+            share = max(1, round(stop * schedule.q / schedules[rate].q))
+            tried[rate, ladder, rung] = reached(rate, ladder, rung, share)
         return tried[rate, ladder, rung]
 
     def top_at(rate: int) -> float:
@@ -123,14 +127,15 @@ def tuned(
         if radius != ladder:
             rung = climb(lambda at: value(rate, radius, at), len(choices[radius]), rung)
         tops[rate] = (radius, rung)
-        return value(rate, radius, rung)
+        if len(schedules) > 1:
+            whole[rate] = reached(rate, radius, rung, 0)
+        return whole.get(rate, 0.0)
 
     first = min(range(len(schedules)), key=lambda at: abs(schedules[at].q - schedule.q))
     rate, *rest = start or (first, len(choices) // 2, len(choices[0]) // 2)
     begin = (min(rest[0], len(choices) - 1), rest[1])
     rate = climb(top_at, len(schedules), rate)
     ladder, rung = tops[rate]
-    listed = [
-        (choices[i][j].step, choices[i][j].rho, reached, schedules[at].q) for (at, i, j), reached in tried.items()
-    ]
-    return Tuned(schedules[rate], choices[ladder][rung], (rate, ladder, rung), tuple(listed))
+    listed = [(choices[i][j].step, choices[i][j].rho, best, schedules[at].q) for (at, i, j), best in tried.items()]
+    rates = tuple((schedules[at].q, best) for at, best in sorted(whole.items()))
+    return Tuned(schedules[rate], choices[ladder][rung], (rate, ladder, rung), tuple(listed), rates)
