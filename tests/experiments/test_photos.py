@@ -31,6 +31,7 @@ from elementdp.experiments.photos import (
     last_layer,
     load_pool,
     noise_for,
+    rates_tried,
     recorded_lines,
     reduced,
     run,
@@ -323,6 +324,15 @@ def test_advantages_pair_lines_of_the_same_users_at_the_same_true_epsilon():
     (row,) = advantages(twice, 400)
     assert row.gain == pytest.approx(0.25)
     assert row.standard_error == pytest.approx(0.05)
+
+
+def test_rates_that_were_tried_are_listed_once_a_line_with_their_steps():
+    one = replace(told(Way.PAIRS, Unit.ELEMENT, 3.0, 0.5), rates=((0.01, 0.4), (0.04, 0.25)))
+    again = replace(one, repetition=1)
+    assert rates_tried([one, again, told(Way.TRUE, Unit.USER, 3.0, 0.5)]) == [
+        ("element, pairs sampled", "100/500", 0.01, 50, 40.0, "taken"),
+        ("element, pairs sampled", "100/500", 0.04, 12, 25.0, ""),
+    ]
 
 
 def test_a_recorded_row_is_read_back_as_it_was():

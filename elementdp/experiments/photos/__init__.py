@@ -1,7 +1,7 @@
 """Section 4.3: tuning the last layer of a network on photos."""
 
 from elementdp.experiments.photo_set import reduced
-from elementdp.experiments.photos.advantage import Advantage, advantages
+from elementdp.experiments.photos.advantage import Advantage, advantages, rates_tried
 from elementdp.experiments.photos.curves import Setting, Task, Told, device_of, from_row, run
 from elementdp.experiments.photos.drawing import called, draw, draw_legend
 from elementdp.experiments.photos.figure import LEGEND, Plan, figure, holdings, last_layer
@@ -49,6 +49,7 @@ __all__ = [
     "load_pool",
     "noise_for",
     "non_private",
+    "rates_tried",
     "recorded_lines",
     "reduced",
     "run",

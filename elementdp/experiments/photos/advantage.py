@@ -62,3 +62,20 @@ def _error(values: Sequence[float], tests: int) -> float:
     if len(values) == 1:
         return error(values[0], tests)
     return float(np.std(values, ddof=1)) / math.sqrt(len(values))
+
+
+def rates_tried(told: Sequence[Told]) -> list[tuple[str, str, float, int, float, str]]:
+    """What tuning the rate saw: line, k/K, q, T, accuracy of a whole run on held-out users (%), and which was taken."""
+    first = {(line.way, line.unit, line.epsilon, line.k, line.clusters, line.users): line for line in reversed(told)}
+    return [
+        (
+            f"{line.unit}, {line.way}" if line.way != Way.NONE else "non-private",
+            f"{line.k}/{line.clusters}",
+            q,
+            round(line.steps * line.q / q),
+            100 * reached,
+            "taken" if q == line.q else "",
+        )
+        for line in reversed(first.values())
+        for q, reached in line.rates
+    ]
