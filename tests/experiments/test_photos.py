@@ -174,6 +174,29 @@ def test_tuning_sees_neither_the_reported_photos_nor_the_reported_users(task):
     assert 0 not in repetitions[:-1]
 
 
+def test_where_rates_are_tuned_the_step_size_is_settled_by_whole_runs(task):
+    """A judge that likes large steps at first and small ones in the end."""
+    asked = tuning.run
+    now = []
+
+    def noting(*arguments, **options):
+        now[:] = [arguments[3].step, options["stop"]]
+        return asked(*arguments, **options)
+
+    def score(model: nn.Module, part: int) -> float:
+        step, stop = now
+        return 0.5 + 0.1 * math.log10(step) * (1 if stop else -1)
+
+    plan = Plan(users=60, images=10, steps=8, q=0.1, rhos=(0.3,), step_sizes=(0.1, 1.0, 10.0), tuning_steps=4,
+                evaluations=2, rate_factors=(1.0, 2.0))  # fmt: skip
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tuning, "run", noting)
+        (found,) = figure(Task(task.make, task.data, score, "turns"), plan, [line()])
+    (ladder,) = ladders(line(), [0.3], [0.1, 1.0, 10.0])
+    assert max(found.tried, key=lambda trial: trial[2])[0] == ladder[-1].step
+    assert found.step == ladder[0].step
+
+
 @pytest.mark.parametrize("peak", range(7))
 @pytest.mark.parametrize("start", [0, 3, 6])
 def test_climbing_finds_the_top_of_a_hill_without_trying_every_rung(peak, start):
@@ -245,8 +268,8 @@ def test_a_line_runs_at_the_rate_that_did_best_on_held_out_users(task):
             assert found.q == pytest.approx(wanted)
             assert found.steps == round(0.8 / wanted)
             assert found.sigma == noise_for(line(), Schedule(10, found.q, found.steps))
-            assert {trial[3] for trial in found.tried} == set(rates) == {q for q, _ in found.rates}
-            assert dict(found.rates) == pytest.approx({q: 1 - abs(q - wanted) for q, _ in found.rates})
+            assert {trial[3] for trial in found.tried} == set(rates) == {trial[3] for trial in found.whole}
+            assert all(best == pytest.approx(1 - abs(q - wanted)) for _, _, best, q in found.whole)
             assert found.passes[-1] == pytest.approx(0.8)
 
 
@@ -327,7 +350,8 @@ def test_advantages_pair_lines_of_the_same_users_at_the_same_true_epsilon():
 
 
 def test_rates_that_were_tried_are_listed_once_a_line_with_their_steps():
-    one = replace(told(Way.PAIRS, Unit.ELEMENT, 3.0, 0.5), rates=((0.01, 0.4), (0.04, 0.25)))
+    seen = ((1.0, 1.0, 0.4, 0.01), (1.0, 1.0, 0.25, 0.04), (3.0, 1.0, 0.2, 0.01))
+    one = replace(told(Way.PAIRS, Unit.ELEMENT, 3.0, 0.5), whole=seen)
     again = replace(one, repetition=1)
     assert rates_tried([one, again, told(Way.TRUE, Unit.USER, 3.0, 0.5)]) == [
         ("element, pairs sampled", "100/500", 0.01, 50, 40.0, "taken"),
@@ -366,7 +390,7 @@ def test_recorded_noise_and_true_epsilon_are_computed_again():
 
 def test_a_line_told_by_two_recorded_runs_counts_once(tmp_path):
     first, other = told(Way.NONE, Unit.ELEMENT, math.inf, 0.5), told(Way.PAIRS, Unit.ELEMENT, 3.0, 0.4)
-    other = replace(other, tried=((1.0, math.inf, 0.3, 0.01),), rates=((0.01, 0.3),))
+    other = replace(other, tried=((1.0, math.inf, 0.3, 0.01),), whole=((1.0, 0.1, 0.3, 0.01),))
     for name, lines in (("cifar", [first]), ("cifar-more", [first, other])):
         with recording(name, {"steps": 50}, 0, {}, tmp_path) as tables:
             tables["lines"] = [asdict(one) for one in lines]

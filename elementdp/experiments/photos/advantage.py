@@ -65,17 +65,17 @@ def _error(values: Sequence[float], tests: int) -> float:
 
 
 def rates_tried(told: Sequence[Told]) -> list[tuple[str, str, float, int, float, str]]:
-    """What tuning the rate saw: line, k/K, q, T, accuracy of a whole run on held-out users (%), and which was taken."""
+    """What tuning the rate saw: line, k/K, q, T, best accuracy of whole runs on held-out users (%), which was taken."""
     first = {(line.way, line.unit, line.epsilon, line.k, line.clusters, line.users): line for line in reversed(told)}
     return [
         (
             f"{line.unit}, {line.way}" if line.way != Way.NONE else "non-private",
             f"{line.k}/{line.clusters}",
-            q,
-            round(line.steps * line.q / q),
-            100 * reached,
-            "taken" if q == line.q else "",
+            rate,
+            round(line.steps * line.q / rate),
+            100 * max(reached for _, _, reached, q in line.whole if q == rate),
+            "taken" if rate == line.q else "",
         )
         for line in reversed(first.values())
-        for q, reached in line.rates
+        for rate in sorted({q for *_, q in line.whole})
     ]

@@ -68,7 +68,7 @@ class Told:
     accuracy: tuple[float, ...]  # of the iterate then
     seconds: float = field(default=0.0, compare=False)  # spent on it, over all resumptions
     tried: tuple[Trial, ...] = ()  # what the tuning saw
-    rates: tuple[tuple[float, float], ...] = ()  # q and what a whole held-out run reached there, where q was tuned
+    whole: tuple[Trial, ...] = ()  # what it saw in runs as long as this one, where q was tuned
 
     @property
     def true(self) -> Band:
@@ -213,8 +213,8 @@ def from_row(row: dict[str, object]) -> Told:
     values["iterations"] = tuple(values["iterations"])  # type: ignore[arg-type]
     values["accuracy"] = tuple(values["accuracy"])  # type: ignore[arg-type]
     # Runs recorded before rates were tuned list (α, ρ, accuracy): all of them were tried at the line's own q.
-    values["tried"] = tuple((*trial, values["q"])[:4] for trial in values.get("tried", ()))  # type: ignore[attr-defined]
-    values["rates"] = tuple(tuple(rate) for rate in values.get("rates", ()))  # type: ignore[attr-defined]
+    for seen in ("tried", "whole"):
+        values[seen] = tuple((*trial, values["q"])[:4] for trial in values.get(seen, ()))  # type: ignore[attr-defined]
     return Told(**values)  # type: ignore[arg-type]
 
 

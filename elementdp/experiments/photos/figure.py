@@ -145,7 +145,7 @@ def figure(
                 work=work,
                 device=device,
             )
-            told.append(replace(found, tried=best.tried, rates=best.rates))
+            told.append(replace(found, tried=best.tried, whole=best.whole))
             report(
                 f"{number}/{len(lines)} {line.label}: {found.reached:.4f} (q = {found.q:g}, σ = {found.sigma:.3g}, "
                 f"α = {found.step:.3g}, ρ = {found.rho:g}, true ε ≤ {rounded_up(found.true_up)}, "

@@ -63,7 +63,7 @@ class Tuned:
     setting: Setting
     place: Place
     tried: tuple[Trial, ...] = ()
-    rates: tuple[tuple[float, float], ...] = ()  # q and what a whole run on held-out users reached there
+    whole: tuple[Trial, ...] = ()  # of them, those that were run in full, where rates were tuned
 
 
 def at_rate(schedule: Schedule, factor: float) -> Schedule:
@@ -90,13 +90,14 @@ def tuned(
     the rung kept, which keeps αρ and so the noise in a step; then the new ladder is climbed. Every try has the noise
     of the whole run. Rates, multiples of the schedule's q by ``factors``, are climbed likewise, each with the best
     radius and step size there and by whole runs: few large steps start slower than many small ones, and end elsewhere.
+    Since a short try favours large step sizes, the step size at the best rate is then climbed once more by whole runs.
     """
     schedules = [at_rate(schedule, factor) for factor in sorted(factors)]
     if len(schedules) == len(choices) == len(choices[0]) == 1:
         return Tuned(schedules[0], choices[0][0], (0, 0, 0))
     tried: dict[tuple[int, int, int], float] = {}
     tops: dict[int, tuple[int, int]] = {}
-    whole: dict[int, float] = {}
+    whole: dict[tuple[int, int, int], float] = {}
 
     def reached(rate: int, ladder: int, rung: int, stop: int) -> float:
         found = run(
@@ -119,6 +120,11 @@ def tuned(
             tried[rate, ladder, rung] = reached(rate, ladder, rung, share)
         return tried[rate, ladder, rung]
 
+    def in_full(rate: int, ladder: int, rung: int) -> float:
+        if (rate, ladder, rung) not in whole:
+            whole[rate, ladder, rung] = reached(rate, ladder, rung, 0)
+        return whole[rate, ladder, rung]
+
     def top_at(rate: int) -> float:
         nearest = min(tops, key=lambda other: abs(other - rate), default=None)
         ladder, rung = begin if nearest is None else tops[nearest]
@@ -127,15 +133,17 @@ def tuned(
         if radius != ladder:
             rung = climb(lambda at: value(rate, radius, at), len(choices[radius]), rung)
         tops[rate] = (radius, rung)
-        if len(schedules) > 1:
-            whole[rate] = reached(rate, radius, rung, 0)
-        return whole.get(rate, 0.0)
+        return in_full(rate, radius, rung) if len(schedules) > 1 else 0.0
 
     first = min(range(len(schedules)), key=lambda at: abs(schedules[at].q - schedule.q))
     rate, *rest = start or (first, len(choices) // 2, len(choices[0]) // 2)
     begin = (min(rest[0], len(choices) - 1), rest[1])
     rate = climb(top_at, len(schedules), rate)
     ladder, rung = tops[rate]
-    listed = [(choices[i][j].step, choices[i][j].rho, best, schedules[at].q) for (at, i, j), best in tried.items()]
-    rates = tuple((schedules[at].q, best) for at, best in sorted(whole.items()))
-    return Tuned(schedules[rate], choices[ladder][rung], (rate, ladder, rung), tuple(listed), rates)
+    if len(schedules) > 1:
+        rung = climb(lambda at: in_full(rate, ladder, at), len(choices[ladder]), rung)
+    lists = [
+        tuple((choices[i][j].step, choices[i][j].rho, best, schedules[at].q) for (at, i, j), best in seen.items())
+        for seen in (tried, whole)
+    ]
+    return Tuned(schedules[rate], choices[ladder][rung], (rate, ladder, rung), *lists)
