@@ -107,6 +107,16 @@ def test_repetitions_settle_what_their_bars_allow():
     assert isinstance(noisy[pairs], Open)
 
 
+def test_units_are_compared_each_at_its_own_rate_where_that_was_run():
+    told = lines_of(0) + lines_of(1, shift=0.01)
+    fair = [line((0.2, 0.3), repetition) for repetition in (0, 1)]
+    fair += [line((0.2, 0.35), repetition, Way.TRUE, Unit.USER) for repetition in (0, 1)]
+    rows = {row.said: row for row in sentences(told, fair)}
+    assert isinstance(
+        rows["At the same true ε = 3, each at its own rate, element level with pairs sampled beats user level."], Open
+    )
+
+
 def test_a_small_run_tells_every_line():
     pool = stand_in(120, 60)
     assert "stand-in" in load_photos("stand-in", 120, 60).label

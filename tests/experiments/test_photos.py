@@ -307,6 +307,20 @@ def test_sentences_are_settled_only_beyond_chance():
     assert "40" in axis.found
 
 
+def test_units_are_compared_each_at_its_own_rate_where_that_was_run():
+    fair = [
+        replace(told(Way.PAIRS, Unit.ELEMENT, 3.0, 0.8, k=30)),
+        replace(told(Way.TRUE, Unit.USER, 3.0, 0.9, k=30), q=0.04, steps=12),
+    ]
+    rows = {row.said: row for row in sentences(example(0.3), 1_000, fair)}
+    beats = rows["At the same true ε = 3, each at its own rate, element level with pairs sampled beats user level."]
+    assert isinstance(beats, Open)
+    assert "after 50 and 12 steps" in beats.found
+    assert isinstance(rows["At the same true ε = 3, each at its own rate, sampling pairs beats sampling users."], Open)
+    # no fair lines at ε = 1, so these go by the others
+    assert "At the same true ε = 1, sampling pairs beats sampling users." in rows
+
+
 def test_diversity_needs_every_step_of_the_chain_beyond_chance():
     said = "Element-level accuracy rises with the diversity of a user's images."
 

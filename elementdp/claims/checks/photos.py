@@ -35,14 +35,15 @@ def _legend(epsilon: float, k: int, clusters: int, users: int, rates: tuple[floa
 def _finding(name: str, facts: list[Fact]) -> Finding:
     """The facts, those of the recorded run added; sentences it does not decide are named in the repair."""
     from elementdp.experiments.cifar import sentences as of_cifar
-    from elementdp.experiments.photos import Open, recorded_lines
+    from elementdp.experiments.photos import Open, fair_lines, recorded_lines
     from elementdp.experiments.photos import sentences as of_photos
 
     still: list[str] = []
     runs, told = recorded_lines(name)
     if runs:
         tests = runs[0].provenance.parameters["tests"] // 2
-        rows = of_photos(told, tests) if name == "photos" else of_cifar(told)
+        fair = fair_lines(name)
+        rows = of_photos(told, tests, fair) if name == "photos" else of_cifar(told, fair)
         where = f"(recorded, n = {told[0].users:,}, T = {told[0].steps:,} of the paper's {PAPER_STEPS:,})"
         for row in rows:
             if isinstance(row, Open):

@@ -8,24 +8,26 @@ import numpy as np
 from elementdp.experiments.cifar.figure import Z_90
 from elementdp.experiments.photos.curves import Told
 from elementdp.experiments.photos.lines import Way
-from elementdp.experiments.photos.sentences import Open, Row, axis, name
+from elementdp.experiments.photos.sentences import Open, Row, axis, lengths, name
 from elementdp.experiments.settled import Settled
 from elementdp.privacy import Unit
 from elementdp.privacy.digits import rounded_down
 
 
-def sentences(told: Sequence[Told]) -> list[Row]:
-    """The section's sentences, then ours about equal true ε."""
+def sentences(told: Sequence[Told], fair: Sequence[Told] = ()) -> list[Row]:
+    """The section's sentences, then ours about equal true ε, by ``fair`` lines, each at its own rate, if there are."""
     element, user = Unit.ELEMENT, Unit.USER
     ks = sorted({line.k for line in told})
     ns = sorted({line.users for line in told})
     most, few = ks[-1], ks[0]
-    pairs = _all(told, Way.PAIRS, element, most, ns[-1])
     few_users = _all(told, Way.PRINTED, element, most, ns[0]) if len(ns) > 1 else []
     few_elements = _all(told, Way.PRINTED, element, few, ns[-1]) if few != most else []
     printed = _all(told, Way.PRINTED, element, most, ns[-1])
-    whole, sampled = _all(told, Way.TRUE, user, most, ns[-1]), _all(told, Way.TRUE, element, most, ns[-1])
-    ours = "At the same true ε = 3, "
+    pairs, whole, sampled = (
+        _all(fair or told, way, unit, most, ns[-1])
+        for way, unit in ((Way.PAIRS, element), (Way.TRUE, user), (Way.TRUE, element))
+    )
+    ours = "At the same true ε = 3, " + ("each at its own rate, " if fair else "")
     return [
         compare("As the sample size n grows, the accuracy improves.", printed, few_users),
         compare("Fewer elements a user, worse performance.", printed, few_elements),
@@ -34,6 +36,7 @@ def sentences(told: Sequence[Told]) -> list[Row]:
         axis(told),
         compare(ours + "element level with pairs sampled beats user level.", pairs, whole, repaired=True),
         compare(ours + "sampling pairs beats sampling users.", pairs, sampled, repaired=True),
+        compare(ours + "user level beats element level with users sampled.", whole, sampled, repaired=True),
     ]
 
 
@@ -53,7 +56,7 @@ def compare(said: str, better: Sequence[Told], worse: Sequence[Told], *, repaire
     a, b = (np.array([line.reached for line in lines]) for lines in (better, worse))
     found = (
         f"{name(better[0])} reaches {100 * a.mean():.1f} %, {name(worse[0])} {100 * b.mean():.1f} % "
-        f"after {better[0].steps:,} steps, repetitions: {len(a)} and {len(b)}"
+        f"after {lengths([better[0], worse[0]])}, repetitions: {len(a)} and {len(b)}"
     )
     if min(len(a), len(b)) < 2:
         return Open(said, found)

@@ -16,7 +16,7 @@ from elementdp.experiments.photos.lines import (
     true_epsilon,
 )
 from elementdp.experiments.photos.pool import PHOTO_SOURCES, Pool, load_pool, stand_in
-from elementdp.experiments.photos.sentences import Open, recorded_lines, sentences
+from elementdp.experiments.photos.sentences import Open, fair_lines, recorded_lines, sentences
 from elementdp.experiments.photos.tuning import Tuned, at_rate, climb, ladders, tuned
 
 __all__ = [
@@ -41,6 +41,7 @@ __all__ = [
     "draw",
     "draw_legend",
     "event",
+    "fair_lines",
     "figure",
     "from_row",
     "holdings",

@@ -35,6 +35,12 @@ def recorded_lines(section: str = "photos", folder: Path = FOLDER) -> tuple[list
     return runs, list(lines.values())
 
 
+def fair_lines(section: str = "photos", folder: Path = FOLDER) -> list[Told]:
+    """Lines of the section that were told at the rate that suited each best; none if they were not recorded."""
+    path = folder / f"{one_of('section', section, RUNS)}-rates.json"
+    return [from_row(row) for row in read(path.stem, folder).rows("lines")] if path.is_file() else []
+
+
 _SIZES = ("photos", "tests", "backbone", "steps", "users", "q", "users_a_step")
 
 
@@ -84,9 +90,14 @@ def chain(said: str, lines: Sequence[Told | None], tests: int, *, repaired: bool
     if len(ran) < max(2, len(lines)):
         return Open(said, "a line it needs was not run")
     found = ", ".join(f"{name(line)} reaches {100 * line.reached:.1f} %" for line in ran)
-    found += f" after {ran[0].steps:,} steps"
+    found += f" after {lengths(ran)}"
     settled = all(above(a, b, tests) for a, b in pairwise(ran))
     return Settled(said, found, True, repaired) if settled else Open(said, found)
+
+
+def lengths(lines: Sequence[Told]) -> str:
+    """How long lines are, for equal work: lines with rates of their own have different numbers of steps."""
+    return " and ".join(f"{count:,}" for count in dict.fromkeys(line.steps for line in lines)) + " steps"
 
 
 def name(line: Told) -> str:
@@ -96,8 +107,11 @@ def name(line: Told) -> str:
     return f"{line.unit}-level {line.way}, ε = {line.epsilon:g}, {line.k}/{line.clusters}"
 
 
-def sentences(told: Sequence[Told], tests: int) -> list[Row]:
-    """The section's sentences, then ours about equal true ε; ``tests`` photos measured each accuracy."""
+def sentences(told: Sequence[Told], tests: int, fair: Sequence[Told] = ()) -> list[Row]:
+    """The section's sentences, then ours about equal true ε; ``tests`` photos measured each accuracy.
+
+    Ours compare units, so they go by ``fair`` lines, each at its own rate, at every ε that has them.
+    """
     element, user = Unit.ELEMENT, Unit.USER
     shown = sorted((line for line in told if line.way in (Way.PRINTED, Way.NONE)), key=lambda line: line.reached)
     lowest = [line for line in shown if line.unit == user and line.epsilon == 1.0]
@@ -125,16 +139,17 @@ def sentences(told: Sequence[Told], tests: int) -> list[Row]:
         axis(told),
     ]
     for epsilon in sorted({line.epsilon for line in told if math.isfinite(line.epsilon)}):
-        most = max((line.k for line in told if line.way == Way.PAIRS and line.epsilon == epsilon), default=0)
-        pairs = find(told, Way.PAIRS, element, epsilon, most)
+        lines = [line for line in fair if line.epsilon == epsilon] or told
+        most = max((line.k for line in lines if line.way == Way.PAIRS and line.epsilon == epsilon), default=0)
+        pairs = find(lines, Way.PAIRS, element, epsilon, most)
         same = (most, pairs.clusters) if pairs else (0, 0)
-        said = f"At the same true ε = {epsilon:g}, element level with pairs sampled beats user level."
-        rows.append(compare(said, pairs, find(told, Way.TRUE, user, epsilon, *same), tests, repaired=True))
-        said = f"At the same true ε = {epsilon:g}, sampling pairs beats sampling users."
-        sampled = find(told, Way.TRUE, element, epsilon, *same)
-        rows.append(compare(said, pairs, sampled, tests, repaired=True))
-        said = f"At the same true ε = {epsilon:g}, user level beats element level with users sampled."
-        rows.append(compare(said, find(told, Way.TRUE, user, epsilon, *same), sampled, tests, repaired=True))
+        whole, sampled = (find(lines, Way.TRUE, unit, epsilon, *same) for unit in (user, element))
+        ours = f"At the same true ε = {epsilon:g}" + (", each at its own rate, " if lines is not told else ", ")
+        rows += [
+            compare(ours + "element level with pairs sampled beats user level.", pairs, whole, tests, repaired=True),
+            compare(ours + "sampling pairs beats sampling users.", pairs, sampled, tests, repaired=True),
+            compare(ours + "user level beats element level with users sampled.", whole, sampled, tests, repaired=True),
+        ]
     return rows
 
 
