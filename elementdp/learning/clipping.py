@@ -14,6 +14,7 @@ from elementdp.learning.capture import Capture, CaptureError, count_outputs
 from elementdp.learning.domain import Domain, gradient_mapping
 from elementdp.learning.general import Found, Loss, looped, losses_of, summed, trainable, vectorized
 from elementdp.learning.groups import Batch, Pair, Segments
+from elementdp.learning.precision import exact
 from elementdp.learning.products import Layer, kept, merged
 from elementdp.learning.rules import RULES
 from elementdp.learning.support import ModelError, fast_layers, refuse
@@ -96,7 +97,7 @@ class GroupClipper:
         pair = self._load(batch, slice(0, count))
         segments = Segments([1] if count == 1 else [1, count - 1])
         for place in (_stirred(self.parameters), nullcontext()):
-            with self._full(), place:
+            with self._full(), exact(), place:
                 self.method = self._compared(pair, segments)
             if self.method is not None:
                 break
@@ -178,7 +179,9 @@ class GroupClipper:
                 # A few units in the last place, so that rounding never lets more than ρ through.
                 bound = found * (1 + 16 * torch.finfo(found.dtype).eps)
                 factors = torch.where(finite, (self.rho / bound).clamp_max(1), 0)
-                for parameter, gradient in layer.weigh(factors, not bool(finite.all())):
+                with exact():
+                    weighted = layer.weigh(factors, not bool(finite.all()))
+                for parameter, gradient in weighted:
                     so_far = total.get(id(parameter))
                     total[id(parameter)] = gradient if so_far is None else so_far.add_(gradient)
                 norms.append(torch.where(finite, found, torch.inf))
@@ -214,7 +217,8 @@ class GroupClipper:
             losses = _wide(losses_of(self.model, self.loss, pair))
             weights = segments.spread(torch.from_numpy(1 / segments.lengths).to(losses.dtype).to(losses.device))
             calls = capture.calls(losses, weights)
-        found = [RULES[type(layer)](layer, used, segments) for layer, used in calls]
+        with exact():
+            found = [RULES[type(layer)](layer, used, segments) for layer, used in calls]
         means = segments.sum(losses.detach() * weights)
         if not found:
             return Layer(torch.zeros_like(means), lambda factors, spoilt: []), means
