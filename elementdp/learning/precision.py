@@ -5,10 +5,11 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
-from torch.backends import cuda, cudnn
+from torch.backends import cuda
 
 _EXACT = "ieee"
-_mkldnn: Any = torch.backends.mkldnn  # torch's types do not say what it holds
+_cudnn: Any = torch.backends.cudnn  # torch's types do not say what these hold
+_mkldnn: Any = torch.backends.mkldnn
 _Setting = tuple[Callable[[], str], Callable[[str], object]]
 
 
@@ -18,11 +19,11 @@ def _of(holder: Any) -> _Setting:
 
 _PARENTS: tuple[_Setting, ...] = (
     _of(torch.backends),
-    _of(cudnn),  # of everything on CUDA
+    _of(_cudnn),  # of everything on CUDA
     (lambda: str(_mkldnn.fp32_precision), lambda value: _mkldnn.set_flags(_fp32_precision=value)),
 )
 _MATMULS: tuple[_Setting, ...] = (_of(cuda.matmul), _of(_mkldnn.matmul))
-_CONVOLUTIONS: tuple[_Setting, ...] = (_of(cudnn.conv), _of(_mkldnn.conv))
+_CONVOLUTIONS: tuple[_Setting, ...] = (_of(_cudnn.conv), _of(_mkldnn.conv))
 
 
 @contextmanager
