@@ -8,7 +8,7 @@ from functools import reduce
 import numpy as np
 
 from elementdp.errors import ArgumentError, at_least, nonnegative, probability
-from elementdp.privacy.guarantee import Guarantee
+from elementdp.privacy.guarantee import Guarantee, Sampler
 
 _MOST_LOSSES = 1 << 20  # distinct sums of losses the exact composition keeps; beyond it the problem is #P-hard
 
@@ -121,10 +121,16 @@ def post_process(guarantee: Guarantee) -> Guarantee:
 
 
 def _same(parts: Sequence[Guarantee]) -> Guarantee:
-    """The first part, after making sure that all speak of the same unit and relation."""
+    """The first part with the samplers of all, after making sure that all speak of the same unit and relation.
+
+    Which part of the sample a mechanism sees is its own affair: (ε, δ) privacy of each part is all that composition
+    asks for. Units and relations are what it speaks of: nothing is proved of parts that protect different changes.
+    """
     if not parts:
         raise ArgumentError("parts", parts, "at least one guarantee")
     for part in parts:
         if (part.unit, part.relation) != (parts[0].unit, parts[0].relation):
             raise ArgumentError("parts", f"{part.unit}, {part.relation}", "guarantees for one unit and one relation")
-    return parts[0]
+    used = {sampler for part in parts for sampler in part.samplers}
+    samplers = tuple(sampler for sampler in Sampler if sampler in used)
+    return replace(parts[0], sampler=samplers[0] if len(samplers) == 1 else samplers)

@@ -52,23 +52,32 @@ class Sampler(StrEnum):
 
 @dataclass(frozen=True)
 class Guarantee:
-    """(ε, δ)-differential privacy (definition:dp) for a stated unit, relation and sampler."""
+    """(ε, δ)-differential privacy (definition:dp) for a stated unit, relation and sampler.
+
+    A composition whose parts do not share one sampler has them all, each once.
+    """
 
     epsilon: float
     delta: float
     unit: Unit
     relation: Relation = Relation.REPLACE
-    sampler: Sampler = Sampler.NONE
+    sampler: Sampler | tuple[Sampler, ...] = Sampler.NONE
 
     def __post_init__(self) -> None:
         if not self.epsilon >= 0:  # infinity is a legal, useless guarantee
             raise ArgumentError("epsilon", self.epsilon, ">= 0")
         probability("delta", self.delta)
 
+    @property
+    def samplers(self) -> tuple[Sampler, ...]:
+        """The samplers of all parts."""
+        return (self.sampler,) if isinstance(self.sampler, Sampler) else self.sampler
+
     def __str__(self) -> str:
+        samplers = " in some parts, ".join(sampler.words for sampler in self.samplers)
         return (
             f"({rounded_up(self.epsilon, 4)}, {rounded_up(self.delta)})-DP for {self.unit.words} "
-            f"({self.relation.words}; {self.sampler.words})"
+            f"({self.relation.words}; {samplers}{' in others' if len(self.samplers) > 1 else ''})"
         )
 
 

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ from hypothesis import strategies as st
 from elementdp.errors import ArgumentError
 from elementdp.privacy import (
     Guarantee,
+    Relation,
+    Sampler,
     Unit,
     compose_advanced,
     compose_advanced_as_printed,
@@ -104,5 +107,29 @@ def test_parts_must_speak_of_one_unit() -> None:
     with pytest.raises(ArgumentError, match="parts"):
         compose_basic(mixed)
     with pytest.raises(ArgumentError, match="parts"):
+        compose_basic([mixed[0], Guarantee(1, 0, Unit.ELEMENT, Relation.ADD_REMOVE)])
+    with pytest.raises(ArgumentError, match="parts"):
         compose_basic([])
     assert post_process(mixed[0]) == mixed[0]
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        compose_basic,
+        lambda parts: compose_advanced(parts, 1e-6),
+        lambda parts: compose_advanced_as_printed(parts, 1e-6),
+        lambda parts: compose_optimal(parts, epsilon=1.0),
+        lambda parts: compose_optimal_epsilon(parts, delta=0.1),
+    ],
+)
+def test_a_composition_names_every_sampler_of_its_parts(rule: Callable[[list[Guarantee]], Guarantee]) -> None:
+    users, pairs, none = (
+        Guarantee(0.5, 1e-6, Unit.ELEMENT, sampler=sampler)
+        for sampler in (Sampler.POISSON_USERS, Sampler.POISSON_PAIRS, Sampler.NONE)
+    )
+    assert rule([users, users]).sampler is Sampler.POISSON_USERS
+    both = rule([pairs, users])
+    assert both.sampler == rule([users, pairs]).sampler == (Sampler.POISSON_USERS, Sampler.POISSON_PAIRS)
+    assert all(sampler.words in str(both) for sampler in both.samplers)
+    assert set(rule([both, none, users]).samplers) == {Sampler.POISSON_USERS, Sampler.POISSON_PAIRS, Sampler.NONE}
