@@ -6,8 +6,10 @@ from dataclasses import replace
 from functools import reduce
 
 import numpy as np
+from scipy.special import logsumexp
 
 from elementdp.errors import ArgumentError, at_least, nonnegative, probability
+from elementdp.privacy.curves import Floats
 from elementdp.privacy.guarantee import Guarantee, Sampler
 
 _MOST_LOSSES = 1 << 20  # distinct sums of losses the exact composition keeps; beyond it the problem is #P-hard
@@ -28,7 +30,7 @@ def compose_advanced_as_printed(parts: Sequence[Guarantee], delta0: float) -> Gu
     probability("delta0", delta0, low_open=True, high_open=True)
     first = _same(parts)
     squares = sum(part.epsilon**2 for part in parts)
-    delta = delta0 + sum(part.delta / (1 + math.exp(part.epsilon)) for part in parts)
+    delta = delta0 + sum(part.delta * math.exp(-part.epsilon) / (1 + math.exp(-part.epsilon)) for part in parts)
     return replace(first, epsilon=1.5 * squares + math.sqrt(-6 * squares * math.log(delta0)), delta=min(1.0, delta))
 
 
@@ -43,8 +45,8 @@ def compose_advanced(parts: Sequence[Guarantee], delta0: float) -> Guarantee:
     drift = sum(part.epsilon * math.tanh(part.epsilon / 2) for part in parts)
     noise = math.sqrt(-2 * squares * math.log(delta0))
     noise = min(noise, math.sqrt(2 * squares * math.log(math.e + math.sqrt(squares) / delta0)))
-    kept = (1 - delta0) * math.prod(1 - part.delta for part in parts)
-    return replace(first, epsilon=min(drift + noise, sum(part.epsilon for part in parts)), delta=1 - kept)
+    delta = _any([delta0, *(part.delta for part in parts)])
+    return replace(first, epsilon=min(drift + noise, sum(part.epsilon for part in parts)), delta=delta)
 
 
 def compose_optimal(parts: Sequence[Guarantee], *, epsilon: float) -> Guarantee:
@@ -57,11 +59,12 @@ def compose_optimal(parts: Sequence[Guarantee], *, epsilon: float) -> Guarantee:
     """
     nonnegative("epsilon", epsilon)
     first = _same(parts)
+    if math.isinf(max(part.epsilon for part in parts)):
+        return replace(first, epsilon=epsilon, delta=1.0)
     losses, mass = reduce(_add_response, (part.epsilon for part in parts), (np.zeros(1), np.ones(1)))
     above = losses > epsilon
     response = float(np.sum(mass[above] * -np.expm1(epsilon - losses[above])))
-    kept = math.prod(1 - part.delta for part in parts)
-    return replace(first, epsilon=epsilon, delta=min(1.0, max(0.0, 1 - kept + kept * response)))
+    return replace(first, epsilon=epsilon, delta=_any([*(part.delta for part in parts), min(1.0, response)]))
 
 
 def compose_optimal_epsilon(parts: Sequence[Guarantee], *, delta: float) -> Guarantee:
@@ -70,6 +73,11 @@ def compose_optimal_epsilon(parts: Sequence[Guarantee], *, delta: float) -> Guar
     return replace(
         _same(parts), epsilon=_smallest(lambda e: compose_optimal(parts, epsilon=e).delta, parts, delta), delta=delta
     )
+
+
+def _any(chances: Sequence[float]) -> float:
+    """1 − Π(1−p), the chance of any of independent failures; not by that difference, which is 0 for tiny chances."""
+    return 1.0 if 1.0 in chances else -math.expm1(math.fsum(math.log1p(-chance) for chance in chances))
 
 
 def _smallest(curve: Callable[[float], float], parts: Sequence[Guarantee], delta: float) -> float:
@@ -101,18 +109,21 @@ def _add_response(state: tuple[np.ndarray, np.ndarray], epsilon: float) -> tuple
 def group(guarantee: Guarantee, size: int) -> Guarantee:
     """corollary:group-privacy at distance k = ``size``, its sum kept: (kε, Σ_{i<k} e^{iε}·δ)."""
     at_least("size", size, 1)
-    epsilon = guarantee.epsilon
     # δ_k = δ·(e^{kε} − 1)/(e^ε − 1) ≤ k·e^{(k−1)ε}·δ, the printed form; the direct sum cannot divide by zero.
-    exponents = epsilon * np.arange(size)
-    delta = guarantee.delta * float(np.sum(np.exp(np.minimum(exponents, 700.0)))) if guarantee.delta > 0 else 0.0
-    return replace(guarantee, epsilon=size * epsilon, delta=min(1.0, delta))
+    delta = _grown(guarantee.delta, guarantee.epsilon * np.arange(size, dtype=float))
+    return replace(guarantee, epsilon=size * guarantee.epsilon, delta=delta)
 
 
 def group_as_printed(guarantee: Guarantee, size: int) -> Guarantee:
     """corollary:group-privacy exactly as printed: (kε, k·e^{(k−1)ε}·δ)."""
     at_least("size", size, 1)
-    delta = size * math.exp(min(700.0, (size - 1) * guarantee.epsilon)) * guarantee.delta
-    return replace(guarantee, epsilon=size * guarantee.epsilon, delta=min(1.0, delta))
+    delta = _grown(guarantee.delta, np.full(1, math.log(size) + (size - 1) * guarantee.epsilon))
+    return replace(guarantee, epsilon=size * guarantee.epsilon, delta=delta)
+
+
+def _grown(delta: float, exponents: Floats) -> float:
+    """Σ e^x·δ, at most 1: in logarithms, since a tiny δ times what overflows may be anything."""
+    return math.exp(min(0.0, math.log(delta) + float(logsumexp(exponents)))) if delta > 0 else 0.0
 
 
 def post_process(guarantee: Guarantee) -> Guarantee:

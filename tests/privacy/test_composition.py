@@ -133,3 +133,22 @@ def test_a_composition_names_every_sampler_of_its_parts(rule: Callable[[list[Gua
     assert both.sampler == rule([users, pairs]).sampler == (Sampler.POISSON_USERS, Sampler.POISSON_PAIRS)
     assert all(sampler.words in str(both) for sampler in both.samplers)
     assert set(rule([both, none, users]).samplers) == {Sampler.POISSON_USERS, Sampler.POISSON_PAIRS, Sampler.NONE}
+
+
+@pytest.mark.parametrize("delta", [1e-15, 1e-18, 1e-40])
+def test_a_tiny_delta_is_not_rounded_to_none(delta: float) -> None:
+    """Failures of chance δ each cannot vanish: with 3 parts at least 2δ and at most 3δ are left, whatever ε."""
+    parts = promises([(0.1, delta)] * 3)
+    assert 2 * delta <= compose_optimal(parts, epsilon=1.0).delta <= 3.001 * delta
+    assert 3 * delta <= compose_advanced(parts, delta).delta <= 4.001 * delta
+    assert compose_optimal_epsilon(parts, delta=delta).epsilon == math.inf
+    assert compose_optimal_epsilon(parts, delta=4 * delta).epsilon <= 0.3 * (1 + 1e-12)
+
+
+def test_extreme_guarantees_compose_without_overflow() -> None:
+    none = promises([(math.inf, 0.0), (1.0, 0.0)])
+    assert compose_optimal(none, epsilon=1.0).delta == 1
+    assert compose_optimal(promises([(1.0, 1.0)]), epsilon=2.0).delta == 1
+    assert compose_advanced_as_printed(promises([(800.0, 0.5)]), 1e-6).delta == 1e-6  # 0.5/(1 + e^800)
+    far = Guarantee(1.0, 1e-310, Unit.ELEMENT)  # e^1499 such δ are far more than 1, though δ·e^700 is not
+    assert group(far, 1500).delta == group_as_printed(far, 1500).delta == 1
