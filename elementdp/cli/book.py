@@ -17,12 +17,13 @@ from elementdp.book.run import Runner
 from elementdp.book.stage import signed
 from elementdp.book.sweep import sweep
 from elementdp.errors import ArgumentError, at_least
+from elementdp.options import Group
 
 _profile = click.option("--profile", default="quick", show_default=True, help="smoke, quick or paper.")
 _jobs = click.option("--jobs", type=int, default=1, show_default=True, help="Notebooks to run at once.")
 
 
-@click.group("book")
+@click.group("book", cls=Group)
 def command() -> None:
     """Build the book, or run its notebooks with other parameters."""
 
@@ -33,7 +34,7 @@ def command() -> None:
 @_jobs
 def build_command(profile: str, only: str | None, jobs: int) -> None:
     """Execute what changed, build the static book and print where to open it."""
-    built = build(Project.find(), profile, only, at_least("--jobs", jobs, 1))
+    built = build(Project.find(), profile, only, at_least("jobs", jobs, 1))
     Console().print(summary(built.outcomes))
     click.echo(f"open {built.index}")
 
@@ -51,9 +52,9 @@ def run_command(name: str, typed: tuple[tuple[str, str], ...], output: Path | No
     parameters = resolve(notebook.parameters, notebook.name, base, typed)
     target = output or Path(f"{notebook.name}.out.ipynb")
     if target.suffix != ".ipynb":
-        raise ArgumentError("--output", str(target), "a file name ending in .ipynb")
+        raise ArgumentError("output", str(target), "a file name ending in .ipynb")
     if not target.parent.is_dir():
-        raise ArgumentError("--output", str(target), f"in a folder that exists ({target.parent} does not)")
+        raise ArgumentError("output", str(target), f"in a folder that exists ({target.parent} does not)")
     board = Board()
     with board, board.notebook(notebook.name) as progress:
         outcome = Runner(project, Workers(project), profile).run(notebook, parameters, progress)
@@ -71,7 +72,7 @@ def run_command(name: str, typed: tuple[tuple[str, str], ...], output: Path | No
 @_jobs
 def sweep_command(name: str, axes: tuple[str, ...], output: Path, profile: str, jobs: int) -> None:
     """Run one notebook over a grid; run again to go on where it stopped."""
-    swept = sweep(Project.find(), name, axes, output, profile, at_least("--jobs", jobs, 1))
+    swept = sweep(Project.find(), name, axes, output, profile, at_least("jobs", jobs, 1))
     click.echo(f"{swept.ran} run, {swept.kept} kept; rows in {swept.table}")
 
 

@@ -9,9 +9,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from elementdp.claims import Effort, Verdict, ledger
+from elementdp.options import Command
 
 
-@click.command("claims")
+@click.command("claims", cls=Command)
 @click.argument("ids", nargs=-1, metavar="[ID]...")
 @click.option(
     "--effort", type=click.Choice([str(effort) for effort in Effort]), default=str(Effort.SMOKE), show_default=True

@@ -6,9 +6,10 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeE
 from rich.table import Table
 
 from elementdp.data import SOURCES, directories, file_of, find, get
+from elementdp.options import Group
 
 
-@click.group("data")
+@click.group("data", cls=Group)
 def command() -> None:
     """The data sources of the experiments. ELEMENTDP_DATA names directories that are searched first."""
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from elementdp.options import Command
 from elementdp.privacy import Sampler, SubsampledGaussian, Unit, account, claimed
 from elementdp.privacy.digits import rounded_down, rounded_up
 
@@ -73,7 +74,7 @@ def run_options(command: Callable[..., None]) -> Callable[..., None]:
     return functools.reduce(lambda function, option: option(function), reversed(_OPTIONS), gathered)
 
 
-@click.command("epsilon")
+@click.command("epsilon", cls=Command)
 @run_options
 @click.option("--sigma", type=float, required=True, help="Noise in units of the clipping norm ρ.")
 def command(run: Run, sigma: float) -> None:

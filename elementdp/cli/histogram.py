@@ -16,9 +16,10 @@ from rich.table import Table
 
 from elementdp.errors import ArgumentError, ElementdpError
 from elementdp.files import sha256_file
+from elementdp.options import Command
 
 
-@click.command("histogram")
+@click.command("histogram", cls=Command)
 @click.argument("events", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--user", required=True, help="Column that names the user.")
 @click.option("--item", required=True, help="Column that names the item counted.")

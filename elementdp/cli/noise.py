@@ -3,10 +3,11 @@
 import click
 
 from elementdp.cli.epsilon import Run, run_options
+from elementdp.options import Command
 from elementdp.privacy import calibrate
 
 
-@click.command("noise")
+@click.command("noise", cls=Command)
 @run_options
 @click.option("--epsilon", type=float, required=True, help="The target: the upper end of the band is at most this.")
 def command(run: Run, epsilon: float) -> None:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from elementdp.errors import ElementdpError, one_of
+from elementdp.errors import ArgumentError, ElementdpError, one_of
 from elementdp.experiments.recorded import FOLDER, recording
+from elementdp.options import Group
 
 if TYPE_CHECKING:
     from elementdp.experiments.photo_set import PhotoSet
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from elementdp.experiments.photos.sizes import Sizes
 
 
-@click.group()
+@click.group(cls=Group)
 def record() -> None:
     """Make a recorded run again; the table in the repository is replaced only when the run is complete."""
 
@@ -66,7 +67,7 @@ def words(
     """Figure 2: histograms of users' words."""
     from elementdp.experiments.words import Plan, figure, prepare, readings
 
-    counts = tuple(int(count) for count in _numbers(clusters))
+    counts = tuple(int(count) for count in _numbers("clusters", clusters))
     plan = Plan(seed=seed, splits=splits)
     choices = {"source": source, "vectors": vectors, "n": n, "m": m, "clusters": counts}
     choices |= {"unit_length": unit_length, "stop": stop}
@@ -117,17 +118,17 @@ def _image_options(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-def _numbers(text: str) -> tuple[float, ...]:
+def _numbers(name: str, text: str) -> tuple[float, ...]:
     try:
         return tuple(float(number) for number in text.split(","))
     except ValueError as error:
-        raise click.BadParameter(f"{text!r} is not a list of numbers separated by commas") from error
+        raise ArgumentError(name, text, "a list of numbers separated by commas") from error
 
 
 def _chosen(legend: str, **sizes: Any) -> dict[str, Any]:
     """What was asked for; what was not is the plan's to say."""
     lists = ("step_sizes", "rhos", "rate_factors")
-    found = {name: _numbers(value) if name in lists else value for name, value in sizes.items() if value != ""}
+    found = {name: _numbers(name, value) if name in lists else value for name, value in sizes.items() if value != ""}
     if legend:
         try:
             found["legend"] = tuple(
@@ -135,7 +136,7 @@ def _chosen(legend: str, **sizes: Any) -> dict[str, Any]:
                 for what, epsilon, k, last in json.loads(legend)
             )
         except (ValueError, TypeError) as error:
-            raise click.BadParameter(f'{legend!r} is not JSON such as [["element", 3, 30, 500]]') from error
+            raise ArgumentError("legend", legend, 'JSON such as [["element", 3, 30, 500]]') from error
     return found
 
 

@@ -95,7 +95,7 @@ def private_histogram(
     """
     if ignore_unknown_items and domain is None:
         raise ArgumentError(
-            "ignore_unknown_items (--ignore-unknown-items)",
+            "ignore_unknown_items",
             ignore_unknown_items,
             "given with a public list of items (domain, --domain) only: without one no item is unknown",
         )

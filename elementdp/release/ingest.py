@@ -87,7 +87,7 @@ def ingest(
                     raise at_row(
                         row - batch.num_rows + first + 1,
                         f"item {value!r} is not in the public domain; list it, or drop such items on purpose "
-                        "with ignore_unknown_items (--ignore-unknown-items)",
+                        "with ignore_unknown_items",
                     )
                 keys, places, units = keys[known], places[known], units[known]
             spill.add(keys, pa.array(places, pa.int64()), units)

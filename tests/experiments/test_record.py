@@ -64,10 +64,12 @@ def test_a_stand_in_is_not_recorded(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "named"),
     [
-        (["--way", "as print"], "way must be one of"),
-        (["--legend", "x"], "is not JSON"),
-        (["--step-sizes", "1,a"], "separated by commas"),
-        (["--rate-factors", "1,0"], "rate_factors must be"),
+        (["--way", "as print"], "--way must be one of"),
+        (["--legend", "x"], "--legend must be JSON"),
+        (["--step-sizes", "1,a"], "--step-sizes must be a list of numbers separated by commas"),
+        (["--rate-factors", "1,0"], "--rate-factors must be"),
+        (["--users", "0"], "--users must be"),
+        (["--q", "2"], "--q must be"),
         (["--legend", '[["user", 3, 3, 8]]', "--way", "pairs sampled"], "no line of the legend"),
     ],
 )

@@ -1,12 +1,16 @@
 """``elementdp epsilon`` and ``elementdp noise``."""
 
 import json
+from collections.abc import Iterator
 
+import click
 import pytest
 from click.testing import CliRunner
 
 from elementdp.cli import cli
 from elementdp.errors import ArgumentError, NoGuaranteeError
+from elementdp.experiments.record import record
+from elementdp.options import Command
 from elementdp.privacy import Sampler, SubsampledGaussian, account, claimed
 
 RUN = ["-q", "0.02", "--steps", "300", "--delta", "1e-6"]
@@ -52,15 +56,28 @@ def test_words_call_a_false_claim_false() -> None:
 @pytest.mark.parametrize(
     ("arguments", "error", "name"),
     [
-        (["--sigma", "-1"], ArgumentError, "sigma"),
-        (["--sigma", "1", "--steps", "0"], ArgumentError, "steps"),
-        (["--sigma", "1", "-q", "2"], ArgumentError, "q"),
-        (["--sigma", "1", "--delta", "0"], ArgumentError, "delta"),
-        (["--sigma", "1", "--elements-per-user", "0"], ArgumentError, "elements_per_user"),
-        (["--sigma", "1", "--unit", "user"], NoGuaranteeError, "elements_per_user"),
+        (["--sigma", "-1"], ArgumentError, "--sigma must be"),
+        (["--sigma", "1", "--steps", "0"], ArgumentError, "--steps must be"),
+        (["--sigma", "1", "-q", "2"], ArgumentError, "-q must be"),
+        (["--sigma", "1", "--delta", "0"], ArgumentError, "--delta must be"),
+        (["--sigma", "1", "--elements-per-user", "0"], ArgumentError, "--elements-per-user must be"),
+        (["--sigma", "1", "--unit", "user"], NoGuaranteeError, "with --elements-per-user given"),
     ],
 )
 def test_bad_ranges_are_refused_by_name(arguments: list[str], error: type[Exception], name: str) -> None:
     result = CliRunner().invoke(cli, ["epsilon", "--sampler", "poisson-users", *RUN, *arguments])
     assert isinstance(result.exception, error)
     assert name in str(result.exception)
+    assert "elements_per_user" not in str(result.exception)
+
+
+def commands(group: click.Group) -> Iterator[click.Command]:
+    for name in group.list_commands(click.Context(group)):
+        found = group.get_command(click.Context(group), name)
+        assert found is not None
+        yield from commands(found) if isinstance(found, click.Group) else [found]
+
+
+@pytest.mark.parametrize("group", [cli, record])
+def test_every_command_tells_refusals_in_the_spelling_of_its_options(group: click.Group) -> None:
+    assert all(isinstance(found, Command) for found in commands(group))
