@@ -1,6 +1,6 @@
 """What a mechanism promises, and how the promise is counted."""
 
-from elementdp.privacy.accountant import account, calibrate, claimed, delta_at, guarantee
+from elementdp.privacy.accountant import LeastNoiseWarning, account, calibrate, claimed, delta_at, guarantee
 from elementdp.privacy.band import Band
 from elementdp.privacy.composition import (
     compose_advanced,
@@ -31,6 +31,7 @@ __all__ = [
     "Band",
     "Guarantee",
     "Knowledge",
+    "LeastNoiseWarning",
     "Relation",
     "RenyiGuarantee",
     "Sampler",

@@ -1,6 +1,7 @@
 """How it is counted: ε and δ as (low, estimate, up), what the paper would print, and the noise for a target."""
 
 import math
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -11,6 +12,7 @@ from elementdp.errors import ArgumentError, nonnegative, positive, probability
 from elementdp.privacy.adversaries import Law, adversaries, dominating
 from elementdp.privacy.band import Band
 from elementdp.privacy.curves import gaussian_delta, gaussian_epsilon
+from elementdp.privacy.digits import rounded_up
 from elementdp.privacy.domination import Knowledge, WorstCase, worst_case
 from elementdp.privacy.events import SIGMAS, SubsampledGaussian
 from elementdp.privacy.fourier import AIM, delta_bounds, epsilon_bounds
@@ -20,6 +22,10 @@ from elementdp.privacy.renyi import printed_epsilon
 
 _Bounds = Callable[[Law, float], tuple[float, float]]
 _COARSE = 5e-3  # accuracy of lower bounds that are anyway far below the upper one
+
+
+class LeastNoiseWarning(UserWarning):
+    """Noise at the lower edge of what the accountants are tested for: less may do."""
 
 
 def account(event: SubsampledGaussian, delta: float) -> Band:
@@ -75,7 +81,11 @@ def claimed(event: SubsampledGaussian, delta: float) -> float:
 
 
 def calibrate(event: SubsampledGaussian, epsilon: float, delta: float) -> SubsampledGaussian:
-    """``event`` with the smallest σ (to 1e-4, rounded up) whose ``account(…).up`` is at most ``epsilon``."""
+    """``event`` with the smallest σ (to 1e-4, rounded up) whose ``account(…).up`` is at most ``epsilon``.
+
+    If even the least noise the accountants are tested for keeps within ``epsilon``, that is what is returned, with a
+    :class:`LeastNoiseWarning`: it is no answer to how little would do.
+    """
     positive("epsilon", epsilon)
     probability("delta", delta, low_open=True, high_open=True)
     worst_case(event)  # refuse before any work
@@ -97,6 +107,13 @@ def calibrate(event: SubsampledGaussian, epsilon: float, delta: float) -> Subsam
     step = 1.0
     while low == high or excess(low) <= 0:
         if low == least:
+            up = rounded_up(_account(noisier(least), delta, low=False).up)
+            warnings.warn(
+                f"sigma = {SIGMAS[0]:g} is the least noise the accountants are tested for, and already has epsilon = "
+                f"{up}, within {epsilon:g}: how much less would do is not known",
+                LeastNoiseWarning,
+                stacklevel=2,
+            )
             return noisier(least)
         low, step = max(min(low, high) - step, least), 2 * step
     root = float(brentq(excess, low, high, xtol=2e-5))

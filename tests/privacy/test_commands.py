@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from elementdp.cli import cli
-from elementdp.errors import ArgumentError, NoGuaranteeError
+from elementdp.errors import ArgumentError, ElementdpError, NoGuaranteeError
 from elementdp.experiments.record import record
 from elementdp.options import Command
 from elementdp.privacy import Sampler, SubsampledGaussian, account, claimed
@@ -46,6 +46,13 @@ def test_noise_reaches_the_target_and_says_it_in_words() -> None:
     assert "one element of one user" in words
     assert "replaced" in words
     assert "paper would print" in words
+
+
+def test_the_edge_of_the_tested_range_is_not_called_the_answer() -> None:
+    result = CliRunner().invoke(cli, ["noise", "--epsilon", "1e9", "--sampler", "poisson-pairs", *RUN])
+    assert isinstance(result.exception, ElementdpError)
+    assert "--epsilon 1e+09 has no smallest sigma in the tested range" in str(result.exception)
+    assert "sigma =" not in result.output
 
 
 def test_words_call_a_false_claim_false() -> None:

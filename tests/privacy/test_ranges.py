@@ -7,7 +7,7 @@ import mpmath as mp
 import pytest
 
 from elementdp.errors import ArgumentError
-from elementdp.privacy import Sampler, SubsampledGaussian, account, calibrate, gaussian_delta
+from elementdp.privacy import LeastNoiseWarning, Sampler, SubsampledGaussian, account, calibrate, gaussian_delta
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,8 @@ def test_epsilon_grows_with_the_number_of_steps_up_to_the_edge() -> None:
 def test_noise_that_cannot_be_had_is_refused_and_little_is_returned_at_the_edge() -> None:
     with pytest.raises(ArgumentError, match="epsilon"):
         calibrate(SubsampledGaussian(Sampler.POISSON_USERS, 1.0, 0.5, 10**6), 1e-9, 1e-12)
-    lax = calibrate(SubsampledGaussian(Sampler.POISSON_PAIRS, 1.0, 1e-6, 1), 1e5, 0.5)
+    with pytest.warns(LeastNoiseWarning, match=r"sigma = 0\.01 is the least noise .* epsilon = 0, within 100000"):
+        lax = calibrate(SubsampledGaussian(Sampler.POISSON_PAIRS, 1.0, 1e-6, 1), 1e5, 0.5)
     assert account(lax, 0.5).up <= 1e5
 
 
