@@ -107,10 +107,13 @@ class Curve:
                 return left, float(logs[last]), float(logs[last + 1])
 
     def delta(self, epsilon: float, sign: int) -> float:
-        """The bound at ``epsilon``."""
+        """The bound at ``epsilon``; above, Chernoff's where that is lower or ``epsilon`` is outside the window."""
+        # (1 − e^{ε−L})₊ ≤ e^{tilt·(L−ε)}; without it an ε that T steps can hardly reach would have δ ≤ 1.
+        most = min(1.0, math.exp(min(0.0, self.log_scale - self.tilt * epsilon)) + self.lost)
         knot = math.floor((epsilon - self.start) / self.h)
         if not 0 <= knot < self.size - 1:
-            return 1.0 if sign > 0 else 0.0
+            return most if sign > 0 else 0.0
         share = math.expm1(epsilon - self.start - self.h * knot) / math.expm1(self.h)
         low, high = (math.exp(min(log, 0.0)) for log in self.log_delta(np.array([knot, knot + 1]), sign))
-        return (1 - share) * low + share * high
+        found = (1 - share) * low + share * high
+        return min(found, most) if sign > 0 else found

@@ -19,7 +19,7 @@ _FARTHEST = 37.0  # standard deviations beyond which a float has no room for the
 _MOST_KNOTS = 1 << 21
 _MOST_REFINED = 1 << 13  # knots of a lattice that is still made finer
 _BUDGET = 14.0  # minus log of the tilted probability that rounding adds up to more than allowed for
-AIM = 9e-4  # width of the band relative to ε that is thought good enough
+AIM = 9e-4  # width of the band relative to ε, or to δ, that is thought good enough
 
 
 def _cut(law: Law, grid: Grid, reach: float) -> Cells:
@@ -76,13 +76,13 @@ def delta_bounds(law: Law, steps: int, epsilon: float, *, aim: float = AIM) -> t
             slack = _slack(cut, steps)
             up = high.delta(max(0.0, epsilon - slack), 1)
             lows = (curve.delta(epsilon + slack, -1) for curve in _lows(law, cut, high, steps, reach))
-            low = _best(lows, up * (1 - 10 * AIM))
+            low = _best(lows, up * (1 - AIM))
             if high.lost < 1e-4 * up or reach == _FARTHEST:
                 break
             reach = min(_FARTHEST, _reach(steps, math.log(max(up - high.lost, 1e-300))))
         return max(0.0, low), min(1.0, up), _worth(cut)
 
-    return _refined(once, 10 * aim)
+    return _refined(once, aim)
 
 
 def _upper(

@@ -37,6 +37,7 @@ def test_printed_pair_against_the_inverted_transform(q: float, sigma: float, ste
     assert inverted(band.low, q, 1, 2, sigma, steps, swap=False) >= delta * (1 - 1e-7)
     assert inverted(band.up, q, 1, 2, sigma, steps, swap=False) <= delta * (1 + 1e-7)
     at = delta_at(SubsampledGaussian(pairs, sigma, q, steps), band.estimate)
+    assert at.gap <= 1e-3
     assert at.low <= inverted(band.estimate, q, 1, 2, sigma, steps, swap=False) <= at.up
 
 
