@@ -34,7 +34,7 @@ def account(event: SubsampledGaussian, delta: float) -> Band:
 
 
 def _account(event: SubsampledGaussian, delta: float, *, low: bool = True) -> Band:
-    probability("delta", delta, low_open=True, high_open=True)
+    delta = float(probability("delta", delta, low_open=True, high_open=True))
     worst = worst_case(event)
     if worst.knowledge is Knowledge.GAUSSIAN:
         return _rounded(gaussian_epsilon(delta, worst.change * math.sqrt(event.steps) / event.sigma))
@@ -50,7 +50,7 @@ def _account(event: SubsampledGaussian, delta: float, *, low: bool = True) -> Ba
 
 def delta_at(event: SubsampledGaussian, epsilon: float) -> Band:
     """The δ of ``event`` at ``epsilon``, as (low, estimate, up)."""
-    nonnegative("epsilon", epsilon)
+    epsilon = float(nonnegative("epsilon", epsilon))
     worst = worst_case(event)
     if worst.knowledge is Knowledge.GAUSSIAN:
         return _rounded(gaussian_delta(epsilon, worst.change * math.sqrt(event.steps) / event.sigma))

@@ -39,6 +39,11 @@ class SubsampledGaussian:
         at_least("steps", self.steps, 1)
         if self.elements_per_user is not None:
             at_least("elements_per_user", self.elements_per_user, 1)
+        # numpy's narrow numbers would carry their rounding, and their overflow, into every result.
+        for name, number in (("sigma", float), ("q", float), ("steps", int)):
+            object.__setattr__(self, name, number(getattr(self, name)))
+        if self.elements_per_user is not None:
+            object.__setattr__(self, "elements_per_user", int(self.elements_per_user))
         # Beyond these the accountants' floating point is not tested: refuse rather than print a wrong number.
         if not SIGMAS[0] <= self.sigma <= SIGMAS[1]:
             raise ArgumentError("sigma", self.sigma, f"between {SIGMAS[0]:g} and {SIGMAS[1]:g}")

@@ -4,10 +4,21 @@ import itertools
 import math
 
 import mpmath as mp
+import numpy as np
 import pytest
+from accounting_oracles import one_step
 
 from elementdp.errors import ArgumentError
-from elementdp.privacy import LeastNoiseWarning, Sampler, SubsampledGaussian, account, calibrate, gaussian_delta
+from elementdp.privacy import (
+    LeastNoiseWarning,
+    Sampler,
+    SubsampledGaussian,
+    account,
+    calibrate,
+    delta_at,
+    gaussian_delta,
+    gaussian_epsilon,
+)
 
 
 @pytest.mark.parametrize(
@@ -45,3 +56,21 @@ def test_the_gaussian_curve_keeps_its_digits_for_tiny_shifts(epsilon: float, mu:
         e, m = mp.mpf(epsilon), mp.mpf(mu)
         exact = mp.ncdf(m / 2 - e / m) - mp.exp(e) * mp.ncdf(-m / 2 - e / m)
         assert gaussian_delta(epsilon, mu) == pytest.approx(float(exact), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("q", "sigma", "epsilon"), [(0.01, 1.0, 9.0), (0.01, 1.0, 12.0), (0.01, 1.0, 20.0), (0.3, 2.0, 7.0)]
+)
+def test_an_epsilon_hardly_ever_reached_has_a_tiny_delta(q: float, sigma: float, epsilon: float) -> None:
+    """The curve beyond every loss that matters, against quadrature: a bound of one would be true and useless."""
+    band = delta_at(SubsampledGaussian(Sampler.POISSON_PAIRS, sigma, q), epsilon)
+    assert band.low <= one_step(epsilon, q, 1, 2, sigma) <= band.up < 1e-40
+
+
+def test_narrow_numbers_count_as_what_they_are() -> None:
+    plain = SubsampledGaussian(Sampler.POISSON_PAIRS, float(np.float32(1.1)), float(np.float32(0.01)), 3_000)
+    narrow = SubsampledGaussian(Sampler.POISSON_PAIRS, np.float32(1.1), np.float32(0.01), np.int16(3_000))  # type: ignore[arg-type]
+    assert account(narrow, 1e-6) == account(plain, 1e-6)
+    mu = 2 * math.sqrt(100) / float(np.float32(1.1))
+    alone = account(SubsampledGaussian(Sampler.NONE, np.float32(1.1), steps=100), 1e-6)  # type: ignore[arg-type]
+    assert alone.low <= gaussian_epsilon(1e-6, mu) <= alone.up
