@@ -201,3 +201,16 @@ def test_user_sampled_runs_do_not_gain_from_a_crowd() -> None:
     assert found[1] > 0.99 * found[0]
     pairs = [true_rate(Sampler.POISSON_PAIRS, n, m, gamma, sigma, delta) for n in (500, 50_000)]
     assert pairs[1] < pairs[0] / 5
+
+
+def test_points_independent_given_their_number_do_not_save_the_printed_risk() -> None:
+    # Within each size the labels of tied_users are independent and identically distributed; only the law differs
+    # between sizes. So the formula for R_el needs one law for all sizes.
+    users, theta = tied_users(0.1, split=False), np.array([0.7])
+    for size, chance in ((1, 0.8), (3, 0.4)):
+        owners = np.flatnonzero(np.bincount(users.owner) == size)
+        for owner in owners:
+            yes = int((users.y[users.owner == owner] > 0).sum())
+            assert users.p[owner] == pytest.approx(0.5 * chance**yes * (1 - chance) ** (size - yes))
+    # One element for all: R_el takes users alike (P(yes) = 0.6), the printed formula data points (P(yes) = 1/2).
+    assert users.risk(theta) - printed_risk(users, theta, "point") == pytest.approx(-0.1 * 0.7)

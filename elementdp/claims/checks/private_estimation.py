@@ -227,16 +227,16 @@ def glm(effort: Effort, seed: int) -> Finding:
             Fact(
                 Role.REPAIRED,
                 f"with every label's mean right given all the user's covariates, eight random partitions of the "
-                f"covariates move θ* by at most {random_drift:.0e}; with data points independent given their number "
-                f"the formula for R_el is off by at most {random_gap:.0e}; misspecified, θ* moves "
-                f"by up to {moved:.3g} between them.",
+                f"covariates move θ* by at most {random_drift:.0e}; with data points drawn independently from one law, "
+                f"whatever their number, the formula for R_el is off by at most {random_gap:.0e}; misspecified, θ* "
+                f"moves by up to {moved:.3g} between them.",
                 random_drift < 1e-9 and random_gap < 1e-12 and moved > 1e-3,
             ),
         ),
         repair=(
             "θ* stays for partitions of the covariates (not of the labels) if, given all of a user's covariates, each "
             "label's mean is the model's at its own covariate. The formula for R_el needs the user's data points to be "
-            "independent and identically distributed given how many there are."
+            "independent draws of one law, the same for users with many points as for users with few."
         ),
         gap=Gap.ASSUMPTION,
     )
