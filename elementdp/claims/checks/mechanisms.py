@@ -37,7 +37,7 @@ def renyi_two_point(p: float, q: float, alpha: float) -> float:
 
 
 def tight_delta(epsilon: float, alpha: float, target: float) -> float:
-    """The best known δ at ``target`` for an (ε, α)-Rényi private mechanism (Canonne, Kamath & Steinke 2020)."""
+    """The best δ in closed form at ``target`` for an (ε, α)-Rényi private mechanism (Canonne, Kamath & Steinke 2020)."""
     return math.exp((alpha - 1) * (epsilon - target + math.log1p(-1 / alpha))) / alpha
 
 
@@ -63,7 +63,7 @@ def worst_two_point(epsilon: float, alpha: float, target: float) -> float:
 
 @check("rdp-to-dp")
 def rdp_to_dp(effort: Effort, seed: int) -> Finding:
-    """(ε, α)-Rényi ⇒ (ε + log(1/δ)/(α-1), δ): worst coins and Gaussians below, the best known conversion between."""
+    """(ε, α)-Rényi ⇒ (ε + log(1/δ)/(α-1), δ): worst coins and Gaussians below, the best closed form between."""
     ratios = []
     smoke = effort is Effort.SMOKE
     for alpha in (2.0, 10.0) if smoke else (1.5, 2.0, 4.0, 10.0, 50.0):
@@ -88,14 +88,14 @@ def rdp_to_dp(effort: Effort, seed: int) -> Finding:
             ),
             Fact(
                 Role.PRINTED,
-                "Bounds are in order everywhere: worst coins ≤ best known conversion (1/α)(1-1/α)^(α-1) "
+                "Bounds are in order everywhere: worst coins ≤ best closed form (1/α)(1-1/α)^(α-1) "
                 "e^((α-1)(ε-ε')) "
                 "≤ printed e^((α-1)(ε-ε')); the printed one follows from Markov's inequality alone.",
                 bool((low <= best * (1 + 1e-9)).all() and (best <= 1).all()),
             ),
             Fact(
                 Role.TIGHT,
-                f"At α = {alpha:g}, ε = {epsilon:g}, δ = {delta:g} the printed ε' is {printed:.4g}, the best known "
+                f"At α = {alpha:g}, ε = {epsilon:g}, δ = {delta:g} the printed ε' is {printed:.4g}, the best closed form's "
                 f"{known:.4g}; the printed δ is {1 / tight_delta(epsilon, alpha, printed) * delta:.3g} times too "
                 f"large.",
                 printed <= 1.01 * known,
