@@ -30,7 +30,8 @@ _STATEMENTS = (
         "def-element",
         "Definition 3 (definition:element-dp; eqn:def-user-dist, eqn:element-distance)",
         "Users differ by the number of clusters in which their multisets differ; samples by the best matching of "
-        "users. One cluster gives back user-level privacy; the left transcripts of Figure 1 are neighbouring, at distance 2.",
+        "users. One cluster gives back user-level privacy; the three left transcripts of Figure 1 are neighbouring, "
+        "at distance 2.",
         "foundations/definitions",
     ),
     Statement(

@@ -37,7 +37,7 @@ def renyi_two_point(p: float, q: float, alpha: float) -> float:
 
 
 def tight_delta(epsilon: float, alpha: float, target: float) -> float:
-    """The best δ in closed form at ``target`` for an (ε, α)-Rényi private mechanism (Canonne, Kamath & Steinke 2020)."""
+    """The best closed-form δ at ``target`` for an (ε, α)-Rényi private mechanism (Canonne, Kamath & Steinke 2020)."""
     return math.exp((alpha - 1) * (epsilon - target + math.log1p(-1 / alpha))) / alpha
 
 
@@ -95,8 +95,8 @@ def rdp_to_dp(effort: Effort, seed: int) -> Finding:
             ),
             Fact(
                 Role.TIGHT,
-                f"At α = {alpha:g}, ε = {epsilon:g}, δ = {delta:g} the printed ε' is {printed:.4g}, the best closed form's "
-                f"{known:.4g}; the printed δ is {1 / tight_delta(epsilon, alpha, printed) * delta:.3g} times too "
+                f"At α = {alpha:g}, ε = {epsilon:g}, δ = {delta:g} the printed ε' is {printed:.4g}, the best "
+                f"closed form's {known:.4g}; the printed δ is {1 / tight_delta(epsilon, alpha, printed) * delta:.3g} times too "
                 f"large.",
                 printed <= 1.01 * known,
             ),

@@ -39,8 +39,8 @@ def normality(effort: Effort, seed: int) -> Finding:
         ),
         repair=(
             "The covariance stands. Keep the iterate in Θ by projecting after the noise (or ask that the losses be "
-            "convex, differentiable and Lipschitz on the whole space); add 2α²E[L₀²] + α²σ²tr(Σ_Z) in place of α²E[L₀²] to "
-            "the one-step recursion; write (I - α_k H_n) and minus signs in the decomposition; scale the "
+            "convex, differentiable and Lipschitz on the whole space); add 2α²E[L₀²] + α²σ²tr(Σ_Z) in place of "
+            "α²E[L₀²] to the one-step recursion; write (I - α_k H_n) and minus signs in the decomposition; scale the "
             "multipliers by √(n/k)."
         ),
         gap=Gap.ASSUMPTION,
