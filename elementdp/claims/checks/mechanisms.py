@@ -96,8 +96,8 @@ def rdp_to_dp(effort: Effort, seed: int) -> Finding:
             Fact(
                 Role.TIGHT,
                 f"At α = {alpha:g}, ε = {epsilon:g}, δ = {delta:g} the printed ε' is {printed:.4g}, the best "
-                f"closed form's {known:.4g}; the printed δ is {1 / tight_delta(epsilon, alpha, printed) * delta:.3g} times too "
-                f"large.",
+                f"closed form's {known:.4g}; the printed δ is {1 / tight_delta(epsilon, alpha, printed) * delta:.3g} "
+                f"times too large.",
                 printed <= 1.01 * known,
             ),
         )
