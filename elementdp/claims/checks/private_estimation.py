@@ -21,7 +21,7 @@ from elementdp.asymptotics.private import private_averages, step_noise
 from elementdp.asymptotics.users import UserPopulation, example_users, iid_users
 from elementdp.claims.ledger import Effort, check
 from elementdp.claims.verdict import Fact, Finding, Gap, Role
-from elementdp.privacy import Sampler, Unit, account, gaussian_delta
+from elementdp.privacy import Sampler, Unit, account, gaussian_delta, rounded_down, rounded_up
 
 _SIZES = {Effort.SMOKE: (400, 100), Effort.QUICK: (1000, 400), Effort.PAPER: (8000, 4000)}  # n, replications
 _LEVEL = 1e-4  # of each test: a repaired statement must not be doubted by bad luck
@@ -158,7 +158,8 @@ def _pair_fact(effort: Effort) -> Fact:
     return Fact(
         Role.REPAIRED,
         f"(i) with pairs sampled, same m, γ, δ, σ² = 2 and 16, n = {sizes[0]} to {sizes[-1]}: the true ε is between "
-        f"{min(ratios):.2g} and {max(ratios):.2g} times the printed ε(σ), whatever a user's other elements.",
+        f"{rounded_down(min(ratios))} and {rounded_up(max(ratios))} times the printed ε(σ), whatever a user's other "
+        f"elements.",
         max(ratios) <= 2,  # the printed bound drops a factor 2 of the pair's leading term, no more
     )
 
