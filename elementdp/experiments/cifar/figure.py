@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from elementdp.data.pseudo_users import PseudoUsers, pseudo_users
 from elementdp.data.store import digest_arrays
-from elementdp.errors import at_least
+from elementdp.errors import at_least, positive
 from elementdp.experiments.cifar.pool import Photos
 from elementdp.experiments.photos.curves import Task, Told, halves, top, user_data
 from elementdp.experiments.photos.lines import Line, Schedule, non_private, three_ways
@@ -69,6 +69,7 @@ class Plan(Sizes):
     def __post_init__(self) -> None:
         super().__post_init__()
         at_least("clusters", self.clusters, 1)
+        positive("users_a_step", self.users_a_step)
 
     def schedule(self, line: Line) -> Schedule:
         """The expected number of users a step is the same for every n."""

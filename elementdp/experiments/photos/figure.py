@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from elementdp.data.pseudo_users import PseudoUsers, pseudo_users
-from elementdp.errors import at_least
+from elementdp.errors import at_least, probability
 from elementdp.experiments.photos.curves import Task, Told, halves, run, top, user_data
 from elementdp.experiments.photos.lines import Line, Schedule, Way, non_private, three_ways
 from elementdp.experiments.photos.pool import Pool, fingerprint
@@ -58,6 +58,7 @@ class Plan(Sizes):
     def __post_init__(self) -> None:
         super().__post_init__()
         at_least("users", self.users, 1)
+        probability("q", self.q, low_open=True)
 
     def schedule(self, line: Line) -> Schedule:
         """The same for every line."""
