@@ -8,7 +8,17 @@ from torch.nn import functional
 from torch.nn.grad import conv2d_weight
 
 from elementdp.learning.groups import Segments
-from elementdp.learning.products import KEEP_BYTES, Call, Gradients, Layer, clean, kept, merged, product_squares
+from elementdp.learning.products import (
+    KEEP_BYTES,
+    Call,
+    Gradients,
+    Layer,
+    clean,
+    kept,
+    merged,
+    product_squares,
+    smallest_square,
+)
 
 CACHE_BYTES = 1 << 22
 """Rows are unfolded in pieces of about this size, so that the matrix product finds them in the cache."""
@@ -118,7 +128,8 @@ def _wide_convolution(
                 parts.append(product_squares(grads, unfolded, part))
             else:
                 sums = _summed_in_groups(here, planes, part, step)
-                parts.append(torch.linalg.vector_norm(sums, dim=1).square())
+                squares = torch.linalg.vector_norm(sums, dim=1).square()
+                parts.append(torch.maximum(squares, smallest_square(part.sum(_sizes(here, planes)))))
 
     def weigh(factors: Tensor, spoilt: bool) -> Gradients:
         rows = segments.spread(factors)
@@ -129,6 +140,13 @@ def _wide_convolution(
         return [(module.weight, total)]
 
     return Layer(torch.cat(parts), weigh)
+
+
+def _sizes(calls: Sequence[Call], planes: nn.Conv2d) -> Tensor:
+    """For each row, no less than the sizes of its products over the places: a kernel's worth of them share an input."""
+    spread = (planes.kernel_size[0] * planes.kernel_size[1]) ** 0.5
+    norms = [[torch.linalg.vector_norm(t.flatten(1), dim=1) for t in (call.inputs, call.grads)] for call in calls]
+    return spread * torch.stack([inputs * grads for inputs, grads in norms]).sum(0)
 
 
 def _prefers_matrix(planes: nn.Conv2d, calls: Sequence[Call], segments: Segments) -> bool:

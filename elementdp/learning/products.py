@@ -95,7 +95,8 @@ def product_squares(left: Tensor, right: Tensor, segments: Segments, *, bias: bo
 
     Short groups by Gram matrices, ||LᵀR||² = Σ (LLᵀ)∘(RRᵀ); long ones by forming LᵀR, a few groups at a time. A Gram
     sum can lose digits to cancellation, and a norm taken too small would let more than ρ through: its rounding error
-    is that of its terms, so it is rounded up by as much.
+    is that of its terms, so it is rounded up by as much, and by what an entry below the smallest float may hide.
+    Either way the norm is at least :func:`smallest_square` of the terms' sizes.
     """
     p, q = left.shape[2], right.shape[2]
     parts = []
@@ -105,18 +106,35 @@ def product_squares(left: Tensor, right: Tensor, segments: Segments, *, bias: bo
     return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
+def smallest_square(size: Tensor) -> Tensor:
+    """The least squared norm of a group that is weighed row by row, given the sum of its rows' sizes.
+
+    Rows may cancel, however large they are: a group of norm zero would go unclipped into the sum of all rows, and while
+    its rows pass through that sum they push out the digits of every other group. With this their size is at most some
+    hundred ρ. Rows that only point every which way, half a million of them, are not touched.
+    """
+    return size.square() * (16 * torch.finfo(size.dtype).eps)
+
+
 def _by_gram(pairs: Sequence[tuple[Tensor, Tensor]], bias: bool) -> Tensor:
     terms, right = (torch.cat([torch.bmm(t, t.mT).flatten() for t in side]) for side in zip(*pairs, strict=True))
-    terms.mul_(right.add_(1) if bias else right)
     widths = np.repeat([a.shape[1] for a, _ in pairs], [len(a) for a, _ in pairs])
-    squares = segment_sums(terms, owners(widths**2).to(terms.device), len(widths))
     # The diagonal: in a matrix of width w, one entry in w + 1.
     within = np.arange(widths.sum()) - np.repeat(np.cumsum(widths) - widths, widths)
     places = np.repeat(np.cumsum(widths**2) - widths**2, widths) + within * (np.repeat(widths, widths) + 1)
-    roots = terms.index_select(0, torch.from_numpy(places).to(terms.device)).sqrt_()
-    bound = segment_sums(roots, owners(widths).to(terms.device), len(widths)).square_()
+    index = torch.from_numpy(places).to(terms.device)
+    if bias:
+        right.add_(1)
+    lengths = [gram.index_select(0, index).sqrt_() for gram in (terms, right)]
+    squares = segment_sums(terms.mul_(right), owners(widths**2).to(terms.device), len(widths)).clamp_min_(0)
+    owner = owners(widths).to(terms.device)
+    size = segment_sums(lengths[0] * lengths[1], owner, len(widths))
+    numbers = torch.finfo(size.dtype)
     digits = 2 + max(t.shape[2] for t in pairs[0]) ** 0.5 / 32  # errors of a long sum add up like a random walk
-    return squares.clamp_min_(0).add_(bound, alpha=digits * torch.finfo(bound.dtype).eps)
+    squares.add_(size.square(), alpha=digits * numbers.eps)
+    for hidden, other in zip(pairs[0], reversed(lengths), strict=True):
+        squares.add_(segment_sums(other, owner, len(widths)).square_(), alpha=hidden.shape[2] * numbers.tiny)
+    return torch.maximum(squares, smallest_square(size))
 
 
 def _formed(a: Tensor, b: Tensor, bias: bool) -> Tensor:
@@ -124,6 +142,12 @@ def _formed(a: Tensor, b: Tensor, bias: bool) -> Tensor:
     parts = []
     for i in range(0, len(a), step):
         part = a[i : i + step]
-        found = torch.linalg.vector_norm(part.mT @ b[i : i + step], dim=(1, 2)).square()
-        parts.append(found + part.sum(1).square().sum(1) if bias else found)
+        other = b[i : i + step]
+        found = torch.linalg.vector_norm(part.mT @ other, dim=(1, 2)).square()
+        lengths = torch.linalg.vector_norm(other, dim=2)
+        if bias:
+            found += part.sum(1).square().sum(1)
+            lengths = torch.hypot(lengths, torch.ones_like(lengths))
+        size = (torch.linalg.vector_norm(part, dim=2) * lengths).sum(1)
+        parts.append(torch.maximum(found, smallest_square(size)))
     return torch.cat(parts)

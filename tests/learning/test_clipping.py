@@ -284,6 +284,44 @@ def test_long_rows_that_cancel_are_not_taken_too_small():
     assert (found <= exact * 10).all()
 
 
+@pytest.mark.parametrize("size", [1e3, 1e6, 1e12])
+@pytest.mark.parametrize(
+    ("model", "shape"),
+    [
+        (nn.Linear(50, 1), (50,)),
+        (nn.Linear(50, 40), (50,)),
+        (nn.Linear(50, 40, bias=False), (20, 50)),
+        (nn.Sequential(nn.Conv2d(6, 5, 3, bias=False), nn.Flatten()), (6, 8, 8)),
+        (nn.Sequential(nn.Conv2d(64, 32, 3, bias=False), nn.Flatten()), (64, 3, 3)),
+    ],
+    ids=["formed", "gram", "positions", "convolution", "matrix form"],
+)
+def test_rows_that_cancel_do_not_push_others_out_of_the_sum(model, shape, size, monkeypatch):
+    """One group more, of two opposite rows: its own gradient is zero, and it must not cost others their digits."""
+    monkeypatch.setattr(convolution, "KEEP_BYTES", 1)
+    torch.manual_seed(0)
+    inputs, huge = torch.randn(300, *shape), size * (0.5 + torch.rand(1, *shape))
+    width = model(inputs).flatten(1).shape[1]
+    targets, sign = torch.randn(300, width), torch.ones(1, width)
+    clipper = GroupClipper(model, lambda out, y: (out.flatten(1) * y.view(len(y), -1)).sum(1), 1.0, method="fast")
+    without = clipper(Batch.of(inputs, targets, (1,) * 300)).gradients
+    batch = Batch.of(torch.cat([inputs, huge, huge]), torch.cat([targets, sign, -sign]), (1,) * 300 + (2,))
+    moved = sum(float((a - b).square().sum()) for a, b in zip(clipper(batch).gradients, without, strict=True)) ** 0.5
+    assert moved <= 1e-2
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("small", [1e-23, 3e-23, 1e-21])
+@pytest.mark.parametrize("exchanged", [False, True])
+def test_a_gram_matrix_that_underflows_is_not_taken_for_zero(small, bias, exchanged):
+    """Inputs of 10¹⁷ before a normalisation have gradients of 10⁻²³: squares vanish, products need not."""
+    left, right = torch.full((1, 1, 1000), small), torch.full((1, 1, 1000), 5e17)
+    if exchanged:
+        left, right = right, left
+    exact = float(left.double().norm()) * float(right.double().norm())
+    assert float(products.product_squares(left, right, Segments((1,)), bias=bias)) ** 0.5 >= exact
+
+
 @pytest.mark.parametrize("rows", [64, 65, 67, 7])
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_threads_share_a_product_by_rows(rows, threads, monkeypatch):
