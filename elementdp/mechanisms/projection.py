@@ -88,6 +88,9 @@ def projected_means(counts: csr_array, clusters: Clusters, rhos: ArrayLike | Seq
 
     A count x_j in a cluster of norm N gives x_j to every ρ ≥ N and ρ·x_j/N to every ρ < N. So each count is put in the
     bin of the first ρ ≥ N; sums of x_j over the bins up to ρ, and of x_j/N over the bins beyond, are all it takes.
+
+    Nothing is added that is subtracted again: a count of 10¹⁷ would take the digits of every other user with it, and
+    the mean would move by far more than ρ/n.
     """
     table = checked(counts, clusters)
     radii = np.asarray(rhos, dtype=float).ravel()
@@ -101,12 +104,12 @@ def projected_means(counts: csr_array, clusters: Clusters, rhos: ArrayLike | Seq
     norms = np.sqrt(cluster_square_sums(table, clusters))
     data = table.data.astype(float, copy=False)
     columns = table.indices
-    total = np.bincount(columns, data, minlength=d) / n
     means = np.empty((len(radii), d))
-    # Counts in clusters below the least ρ are whole for every ρ and stay in `total`; only the others' columns differ.
+    # Counts in clusters below the least ρ are whole for every ρ; only the others' columns differ.
     cut = norms > ascending[0]
-    if not cut.all():
-        norms, data, columns = norms[cut], data[cut], columns[cut]
+    whole = ~cut
+    total = np.bincount(columns[whole], data[whole], minlength=d) / n
+    norms, data, columns = norms[cut], data[cut], columns[cut]
     touched = np.zeros(d, dtype=bool)
     touched[columns] = True
     narrow = np.count_nonzero(touched) < d // 2
@@ -114,14 +117,17 @@ def projected_means(counts: csr_array, clusters: Clusters, rhos: ArrayLike | Seq
         columns = (np.cumsum(touched) - 1)[columns]
     width = int(np.count_nonzero(touched)) if narrow else d
     index = (np.searchsorted(ascending, norms, side="left") - 1) * width + columns  # the last ρ below the norm
-    lost = np.bincount(index, data / n, minlength=len(radii) * width).reshape(len(radii), width)
-    kept = np.bincount(index, data / norms / n, minlength=len(radii) * width).reshape(len(radii), width)
-    for row in range(len(radii) - 1, -1, -1):
-        if row + 1 < len(radii):
-            lost[row] += lost[row + 1]
-            kept[row] += kept[row + 1]
-        change = kept[row] * ascending[row]
-        change -= lost[row]
+    bins = len(radii) * width
+    kept = np.bincount(index, data / norms / n, minlength=bins).reshape(len(radii), width)
+    for row in range(len(radii) - 2, -1, -1):
+        kept[row] += kept[row + 1]
+    seen = index < bins - width  # beyond the largest ρ no count is ever whole
+    added = np.bincount(index[seen], data[seen] / n, minlength=bins).reshape(len(radii), width)
+    below = np.zeros(width)
+    for row, rho in enumerate(ascending):
+        change = kept[row] * rho
+        change += below
+        below += added[row]
         if narrow:
             means[order[row]] = total
             means[order[row], touched] += change

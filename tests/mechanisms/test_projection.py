@@ -49,6 +49,21 @@ def test_grid_in_one_pass_equals_single_radii(case: tuple[np.ndarray, Clusters])
         assert row == pytest.approx(dense_projection(x, clusters.labels, rho).mean(axis=0), abs=1e-12)
 
 
+@pytest.mark.parametrize("count", [0.0, 1e3, 1e10, 1e17, 1e150])
+def test_one_user_moves_a_mean_by_rho_over_n_whatever_the_count(count: float) -> None:
+    """999 users have the word once; what the last one has must not take their digits away."""
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 3, size=(1000, 3)).astype(float)
+    for clusters in (Clusters.singletons(3), Clusters.single(3)):
+        x[-1] = 0
+        rhos = [2.0, 0.5, 9.0]
+        without = projected_means(csr_array(x), clusters, rhos)
+        x[-1, 0] = count
+        moved = projected_means(csr_array(x), clusters, rhos) - without
+        assert moved[:, 0] == pytest.approx(np.minimum(rhos, count) / 1000, abs=1e-12)
+        assert moved[:, 1:] == pytest.approx(0, abs=1e-12)
+
+
 def test_the_three_ways_to_sum_squares_agree() -> None:
     rng = np.random.default_rng(1)
     x = csr_array((rng.random((300, 5000)) < 0.002) * rng.integers(1, 9, size=(300, 5000)))
