@@ -1,5 +1,6 @@
 """Group gradients of convolutions, a cacheful of rows at a time."""
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -144,7 +145,7 @@ def _wide_convolution(
 
 def _sizes(calls: Sequence[Call], planes: nn.Conv2d) -> Tensor:
     """For each row, no less than the sizes of its products over the places: a kernel's worth of them share an input."""
-    spread = (planes.kernel_size[0] * planes.kernel_size[1]) ** 0.5
+    spread = math.sqrt(planes.kernel_size[0] * planes.kernel_size[1])
     norms = [[torch.linalg.vector_norm(t.flatten(1), dim=1) for t in (call.inputs, call.grads)] for call in calls]
     return spread * torch.stack([inputs * grads for inputs, grads in norms]).sum(0)
 
