@@ -22,7 +22,7 @@ from elementdp.release.noise import AddNoise, Integers, exact_noise, scale_for, 
 from elementdp.release.projection import Ball, Groups
 from elementdp.release.radius import RHO_GRID, STEPS, RadiusSearch, balance, groups_above
 from elementdp.release.spill import PART_BYTES, Spill
-from elementdp.release.tables import BATCH_ROWS, Table, open_events
+from elementdp.release.tables import BATCH_ROWS, Table, as_text, open_events
 
 _NOISE_STEP = 1 << 14
 
@@ -110,7 +110,9 @@ def private_histogram(
     events = open_events(table, at_least("batch_rows", batch_rows, 1))
     rule = element_rule(element, user, item, events)
     threshold = None
-    if public is None:
+    if public is not None:
+        rule.single(public.items)  # an item without an element is refused before the table is read
+    else:
         threshold = Threshold.of(
             ledger.mu_for("discovery"), ledger.threshold_delta, max_items_per_element, one_item=rule.alone
         )
@@ -209,10 +211,16 @@ class _Data:
 def _public(domain: Sequence[str]) -> Codes:
     if isinstance(domain, str):
         raise ArgumentError("domain", domain, "a list of items")
-    items = list(dict.fromkeys(map(str, domain)))
-    if not items:
+    values = list(domain)
+    if not values:
         raise ArgumentError("domain", domain, "a list of at least one item")
-    return Codes(items)
+    try:  # as the table's own items are read: 7.0 is written 7
+        items = as_text(pa.array(values, from_pandas=True)).to_pylist()
+    except (pa.ArrowException, UnicodeError, OverflowError) as error:
+        raise ArgumentError("domain", f"a list that is not ({error})", "a list of items of one kind") from error
+    if None in items:
+        raise ArgumentError("domain", values[items.index(None)], "a list of items, none of them missing")
+    return Codes(list(dict.fromkeys(items)))
 
 
 def _pay_discovery(ledger: Ledger, rule: Threshold) -> None:

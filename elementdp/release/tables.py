@@ -1,6 +1,7 @@
 """Tables of events in batches: CSV, TSV, JSON lines and Parquet files, pandas frames and Arrow tables."""
 
 import json
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,12 +41,18 @@ class Events:
 
 
 def as_text(values: pa.Array) -> pa.Array:
-    """Names as text, whole numbers as integers are written: 7 and 7.0, 0 and −0.0, 10¹⁵ and 1e15 are one name."""
+    """Names as text, whole numbers as integers are written: 7 and 7.0, 0 and −0.0, 10¹⁵ and 1e15 are one name.
+
+    NaN is no name but a missing one, as pandas has it: all who lack a name would otherwise be one user.
+    """
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
     if not pa.types.is_floating(values.type):
         return values.cast(pa.string())
     encoded = values.dictionary_encode()
     numbers, texts = encoded.dictionary.to_pylist(), encoded.dictionary.cast(pa.string()).to_pylist()
-    written = [_whole(number) or text for number, text in zip(numbers, texts, strict=True)]
+    pairs = zip(numbers, texts, strict=True)
+    written = [None if math.isnan(number) else _whole(number) or text for number, text in pairs]
     return pa.array(written, pa.string()).take(encoded.indices)
 
 
@@ -169,14 +176,18 @@ def _json_lines(path: Path, batch_rows: int) -> Events:
         position = 0
 
         def batch() -> pa.RecordBatch:
-            return pa.record_batch([list(column) for column in zip(*held, strict=True)], names=list(columns))
+            try:
+                return pa.record_batch([list(column) for column in zip(*held, strict=True)], names=list(columns))
+            except UnicodeEncodeError as error:  # JSON can spell half a character
+                raise TableError(f"rows {row - len(held) + 1} to {row}: not text ({error})") from error
 
+        row = 0
         for row, (value, position) in enumerate(rows(), start=1):
             cells = [value.get(name) for name in columns]
             for name, cell in zip(columns, cells, strict=True):
                 if isinstance(cell, bool | list | dict):
                     raise at_row(row, f"{name!r} must be a string or a number, got {cell!r}")
-            held.append([cell if cell is None else _whole(cell) or str(cell) for cell in cells])
+            held.append([None if cell is None or cell != cell else _whole(cell) or str(cell) for cell in cells])
             if len(held) == batch_rows:
                 yield batch(), position / size
                 held = []
@@ -202,7 +213,7 @@ def read_domain(path: Path, column: str) -> list[str]:
     """A public list of items: the lines of a text file, or one column of a table."""
     if path.suffix.lower() not in READERS:
         try:
-            lines = path.read_text(encoding="utf-8-sig").splitlines()
+            lines = path.read_text(encoding="utf-8-sig").split("\n")  # an item may hold other separators
         except (UnicodeDecodeError, OSError) as error:
             raise TableError(f"{path}: not a text file with one item a line ({error})") from error
         items = [line for line in lines if line.strip()]

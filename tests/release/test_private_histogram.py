@@ -238,6 +238,8 @@ def test_one_busy_group_is_added_up_on_disk() -> None:
         ({"rho": -1.0}, "rho"),
         ({"domain": []}, "domain"),
         ({"domain": "http://a.org"}, "domain"),
+        ({"domain": ["http://a.org/0", None]}, "domain must be a list of items, none of them missing"),
+        ({"domain": ["http://a.org/0", 7]}, "domain must be a list of items of one kind"),
         ({"element": "nothing"}, "element must be a column"),
         ({"seed": -1}, "seed"),
         ({"batch_rows": 0}, "batch_rows"),
@@ -320,3 +322,52 @@ def test_a_list_of_numbers_reads_as_the_events_do(tmp_path: Path) -> None:
     (tmp_path / "list.jsonl").write_text('{"item": 7}\n{"item": 1e15}\n{"item": 2.5}\n')
     for name in ("list.parquet", "list.jsonl"):
         assert read_domain(tmp_path / name, "item") == ["7", "1000000000000000", "2.5"]
+
+
+@pytest.mark.usefixtures("silent")
+def test_a_list_of_numbers_from_python_reads_as_the_events_do() -> None:
+    """7.0 is the item "7" of the table: read as "7.0", all of it would be dropped as unknown, without a word."""
+    table = pa.table({"user": [1, 2, 3], "item": [7.0, 7.0, 2.5]})
+    options = {"item": "item", "element": "item", "count": None, "rho": 1.0}
+    found = release(table, domain=[7.0, 2.5], ignore_unknown_items=True, **options)
+    assert counts(found) == pytest.approx({"7": 2.0, "2.5": 1.0}, abs=0.1)
+
+
+@pytest.mark.parametrize("form", ["jsonl", "arrow", "categories", "pandas"])
+@pytest.mark.parametrize("column", ["user", "item", "kind"])
+def test_nan_is_no_name(form: str, column: str, tmp_path: Path) -> None:
+    """Everybody without a name would be one user, and all their events bounded as one person's."""
+    columns = {"user": [1.0, 2.0, 3.0], "item": [1.0, 1.0, 1.0], "kind": [1.0, 1.0, 1.0]}
+    columns[column][1] = math.nan
+    source: object
+    match form:
+        case "jsonl":
+            source = tmp_path / "t.jsonl"
+            rows = [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
+            source.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        case "arrow":
+            source = pa.table(columns)
+        case "categories":
+            source = pa.table({name: pa.array(cells).dictionary_encode() for name, cells in columns.items()})
+        case _:
+            source = pd.DataFrame(columns)
+    with pytest.raises(TableError, match=f"row 2: '{column}' is missing"):
+        release(source, item="item", element="kind", domain=["1"], count=None)
+
+
+def test_half_a_character_is_refused_in_words(tmp_path: Path) -> None:
+    (tmp_path / "t.jsonl").write_text('{"user": 1, "item": "a"}\n{"user": 2, "item": "\\ud800"}\n')
+    with pytest.raises(TableError, match="rows 1 to 2: not text"):
+        release(tmp_path / "t.jsonl", item="item", element="item", domain=["a"], count=None)
+
+
+def test_a_list_is_checked_before_the_table_is_read() -> None:
+    seen: list[str] = []
+    with pytest.raises(ArgumentError, match="URL"):
+        release(sample(5), domain=[*DOMAIN, "::"], progress=lambda stage, share: seen.append(stage))
+    assert not seen
+
+
+def test_only_line_breaks_part_a_list(tmp_path: Path) -> None:
+    (tmp_path / "list.txt").write_bytes("one\x85item\r\nanother\u2028\n\n".encode())
+    assert read_domain(tmp_path / "list.txt", "item") == ["one\x85item", "another\u2028"]
