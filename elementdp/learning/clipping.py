@@ -120,10 +120,10 @@ class GroupClipper:
                     "the loss of an example depends on the other examples of its batch: "
                     "a layer or the loss mixes examples, which no clipping by groups can make private"
                 )
-            reference = _norms(looped(self.model, self.loss, pair, segments))
+            reference = self._gathered(self._by_group(Method.LOOP, pair, segments))
             return self._choose(pair, segments, reference)
 
-    def _choose(self, pair: Pair, segments: Segments, reference: Tensor) -> Method:
+    def _choose(self, pair: Pair, segments: Segments, reference: "_Gathered") -> Method:
         inside = sum(t.numel() * t.element_size() for t in pair)
         self._bytes = inside + 4 * count_outputs(self.model, pair[0])
         options: list[Method] = (
@@ -131,24 +131,37 @@ class GroupClipper:
         )
         if self.domain is not None or self.layers is None:
             options = [option for option in options if option is not Method.FAST]
-        if self.wanted is Method.AUTO and not (reference.isfinite() & (reference > 0)).any():
+        if self.wanted is Method.AUTO and not (reference.norms.isfinite() & (reference.norms > 0)).any():
             options = [Method.LOOP]  # nothing to compare with: take what is right for every model
         for option in options:
             try:
                 if option is Method.FAST:
-                    layer, _ = self._layer(pair, segments, nullcontext())
-                    norms = layer.squares.sqrt()
+                    found = self._gathered(iter([self._layer(pair, segments, nullcontext())[0]]))
                 else:
-                    norms = _norms(_BY_GROUP[option](self.model, self.loss, pair, segments))
+                    found = self._gathered(self._by_group(option, pair, segments))
             except (RuntimeError, NotImplementedError, CaptureError) as error:
                 if option is self.wanted:
                     raise ModelError(f"this model cannot use method={option.value!r}: {error}") from error
                 continue
-            if _close(norms, reference):
+            if found.agrees(reference):
                 return option
             if option is self.wanted:
                 raise ModelError(f"method={option.value!r} does not reproduce this model's gradients: use 'auto'")
         raise ModelError("the model's gradients differ from one pass to the next with dropout off")
+
+    def _by_group(self, option: Method, pair: Pair, segments: Segments) -> Iterator[Layer]:
+        for gradients, _ in _BY_GROUP[option](self.model, self.loss, pair, segments):
+            yield kept(list(zip(self.parameters, gradients, strict=True)))
+
+    def _gathered(self, layers: Iterator[Layer]) -> "_Gathered":
+        norms = []
+        total = {id(p): torch.zeros_like(p) for p in self.parameters}
+        for layer in layers:
+            norms.append(layer.squares.sqrt())
+            for parameter, gradient in layer.weigh(norms[-1].isfinite().to(norms[-1].dtype), True):
+                if id(parameter) in total:
+                    total[id(parameter)] += gradient
+        return _Gathered(torch.cat(norms), torch.cat([t.flatten() for t in total.values()]))
 
     def _refuse_memory(self, pair: Pair) -> None:
         """A layer that stores what it sees would release it without noise."""
@@ -286,10 +299,25 @@ def _stirred(parameters: Sequence[nn.Parameter]) -> Iterator[None]:
                 p.copy_(value)
 
 
-def _norms(found: Iterator[Found]) -> Tensor:
-    return torch.cat(
-        [torch.stack([g.reshape(len(g), -1).square().sum(1) for g in gs]).sum(0).sqrt() for gs, _ in found]
-    )
+@dataclass(frozen=True)
+class _Gathered:
+    """Norms of some groups' gradients, and the sum of the finite ones over all trainable parameters.
+
+    The sum is compared too: a hook that turns a layer's output, or parameters behind a layer's weight (weight
+    normalisation at its start), leave every norm as it is and yet another gradient.
+    """
+
+    norms: Tensor
+    total: Tensor
+
+    def agrees(self, reference: "_Gathered") -> bool:
+        """Equal up to rounding, on the scale of the largest norm: losses may be small."""
+        finite = reference.norms.isfinite()
+        if not torch.equal(self.norms.isfinite(), finite):
+            return False
+        apart = torch.cat([(self.norms - reference.norms)[finite], (self.total - reference.total)[None].norm(dim=1)])
+        tolerance = 1e4 * torch.finfo(self.norms.dtype).eps * reference.norms[finite].max() if finite.any() else 0
+        return bool((apart.abs() <= tolerance).all())
 
 
 def _close(left: Tensor, right: Tensor) -> bool:

@@ -42,7 +42,10 @@ def looped(model: nn.Module, loss: Loss, pair: Pair, segments: Segments) -> Iter
         mean = losses_of(model, loss, (pair[0][rows], pair[1][rows])).mean()
         found = torch.autograd.grad(mean, parameters, allow_unused=True)
         yield (
-            [torch.zeros_like(p)[None] if g is None else g[None] for p, g in zip(parameters, found, strict=True)],
+            [
+                torch.zeros_like(p)[None] if g is None else g.to_dense()[None]
+                for p, g in zip(parameters, found, strict=True)
+            ],
             mean.detach()[None],
         )
         start += size

@@ -558,6 +558,43 @@ class Asleep(Functional):
         return self.last(super().forward(x))
 
 
+def _turned(module, inputs, output):
+    return -output
+
+
+class Centred(nn.Module):
+    """Takes the mean of the batch away: mixes examples."""
+
+    def forward(self, x):
+        return x - x.mean(0)
+
+
+@pytest.mark.filterwarnings("ignore:.*weight_norm.*:FutureWarning")
+@pytest.mark.parametrize("name", ["hook", "weight norm", "sparse", "small loss"])
+def test_a_rule_has_to_find_the_gradient_and_not_only_its_norm(name):
+    torch.manual_seed(0)
+    inputs, targets, scale = torch.randn(12, 6), torch.randint(4, (12,)), 1.0
+    model = nn.Sequential(nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 4))
+    if name == "hook":
+        model[0].register_forward_hook(_turned)
+    elif name == "weight norm":
+        nn.utils.weight_norm(model[0])
+    elif name == "sparse":
+        model[0], inputs = nn.Embedding(9, 5, sparse=True), torch.randint(9, (12,))
+    else:  # examples are mixed, and the loss is too small for that to show against 1
+        model, scale = nn.Sequential(nn.Linear(6, 5), Centred(), nn.Linear(5, 4)), 1e-6
+    found = GroupClipper(model, lambda out, y: scale * cross_entropy(out, y), math.inf)(
+        Batch.of(inputs, targets, (4, 8))
+    )
+    expected = [torch.zeros_like(p) for p in model.parameters()]
+    for rows in (slice(0, 4), slice(4, 12)):
+        loss = scale * cross_entropy(model(inputs[rows]), targets[rows]).mean()
+        for total, gradient in zip(expected, torch.autograd.grad(loss, list(model.parameters())), strict=True):
+            total += gradient.to_dense()
+    for one, other in zip(found.gradients, expected, strict=True):
+        assert torch.allclose(one, other, rtol=1e-3, atol=1e-5 * scale)
+
+
 def test_a_method_is_not_chosen_where_gradients_vanish():
     torch.manual_seed(0)
     model, inputs, targets = Asleep(), torch.randn(12, 6), torch.randint(4, (12,))
