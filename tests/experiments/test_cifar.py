@@ -97,7 +97,7 @@ def test_one_repetition_settles_nothing_but_the_accounting():
 
 
 def test_repetitions_settle_what_their_bars_allow():
-    pairs = "At the same true ε = 3, sampling pairs beats sampling users."
+    pairs = "At the same true ε = 3, all at one rate, sampling pairs beats sampling users."
     rows = {row.said: row for row in sentences(lines_of(0) + lines_of(1, shift=0.01))}
     assert rows[pairs].verdict == "yes"
     assert rows["Fewer elements a user, worse performance."].verdict == "yes"

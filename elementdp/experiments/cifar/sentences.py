@@ -27,7 +27,7 @@ def sentences(told: Sequence[Told], fair: Sequence[Told] = ()) -> list[Row]:
         _all(fair or told, way, unit, most, ns[-1])
         for way, unit in ((Way.PAIRS, element), (Way.TRUE, user), (Way.TRUE, element))
     )
-    ours = "At the same true ε = 3, " + ("each at its own rate, " if fair else "")
+    ours = "At the same true ε = 3, " + ("each at its own rate, " if fair else "all at one rate, ")
     return [
         compare("As the sample size n grows, the accuracy improves.", printed, few_users),
         compare("Fewer elements a user, worse performance.", printed, few_elements),

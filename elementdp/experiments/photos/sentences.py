@@ -144,7 +144,9 @@ def sentences(told: Sequence[Told], tests: int, fair: Sequence[Told] = ()) -> li
         pairs = find(lines, Way.PAIRS, element, epsilon, most)
         same = (most, pairs.clusters) if pairs else (0, 0)
         whole, sampled = (find(lines, Way.TRUE, unit, epsilon, *same) for unit in (user, element))
-        ours = f"At the same true ε = {epsilon:g}" + (", each at its own rate, " if lines is not told else ", ")
+        ours = f"At the same true ε = {epsilon:g}" + (
+            ", all at one rate, " if lines is told else ", each at its own rate, "
+        )
         rows += [
             compare(ours + "element level with pairs sampled beats user level.", pairs, whole, tests, repaired=True),
             compare(ours + "sampling pairs beats sampling users.", pairs, sampled, tests, repaired=True),
