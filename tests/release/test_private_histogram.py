@@ -205,7 +205,9 @@ def test_seed_repeats_and_warns() -> None:
 @pytest.mark.usefixtures("silent")
 def test_unknown_items_are_refused_or_dropped() -> None:
     stray = [("u0", "http://a.org/0", 1.0), ("u0", "http://a.org/none", 9.0)]
-    with pytest.raises(TableError, match=r"row 2: item 'http://a.org/none' is not in the public domain.*--ignore-unk"):
+    with pytest.raises(
+        TableError, match=r"row 2: item 'http://a.org/none' is not in the public domain.*ignore_unknown_items"
+    ):
         release(frame(stray))
     assert counts(release(frame(stray), ignore_unknown_items=True))["http://a.org/0"] == 1.0
 
