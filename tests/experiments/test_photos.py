@@ -369,7 +369,7 @@ def test_rates_that_were_tried_are_listed_once_a_line_with_their_steps():
     seen = ((1.0, 1.0, 0.4, 0.01), (1.0, 1.0, 0.25, 0.04), (3.0, 1.0, 0.2, 0.01))
     one = replace(told(Way.PAIRS, Unit.ELEMENT, 3.0, 0.5), whole=seen)
     again = replace(one, repetition=1)
-    assert rates_tried([one, again, told(Way.TRUE, Unit.USER, 3.0, 0.5)]) == [
+    assert rates_tried([one, again, told(Way.TRUE, Unit.USER, 3.0, 0.5)], 0.5) == [
         ("element, pairs sampled", "100/500", 0.01, 50, 40.0, "taken"),
         ("element, pairs sampled", "100/500", 0.04, 12, 25.0, ""),
     ]

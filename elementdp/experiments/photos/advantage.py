@@ -64,15 +64,18 @@ def _error(values: Sequence[float], tests: int) -> float:
     return float(np.std(values, ddof=1)) / math.sqrt(len(values))
 
 
-def rates_tried(told: Sequence[Told]) -> list[tuple[str, str, float, int, float, str]]:
-    """What tuning the rate saw: line, k/K, q, T, best accuracy of whole runs on held-out users (%), which was taken."""
+def rates_tried(told: Sequence[Told], passes: float) -> list[tuple[str, str, float, int, float, str]]:
+    """What tuning the rate saw: line, k/K, q, T, best accuracy of whole runs on held-out users (%), which was taken.
+
+    All had the work of ``passes`` over the data, so T is that divided by q.
+    """
     first = {(line.way, line.unit, line.epsilon, line.k, line.clusters, line.users): line for line in reversed(told)}
     return [
         (
             f"{line.unit}, {line.way}" if line.way != Way.NONE else "non-private",
             f"{line.k}/{line.clusters}",
             rate,
-            round(line.steps * line.q / rate),
+            max(1, round(passes / rate)),
             100 * max(reached for _, _, reached, q in line.whole if q == rate),
             "taken" if rate == line.q else "",
         )
