@@ -122,8 +122,14 @@ def group_as_printed(guarantee: Guarantee, size: int) -> Guarantee:
 
 
 def _grown(delta: float, exponents: Floats) -> float:
-    """Σ e^x·δ, at most 1: in logarithms, since a tiny δ times what overflows may be anything."""
-    return math.exp(min(0.0, math.log(delta) + float(logsumexp(exponents)))) if delta > 0 else 0.0
+    """Σ e^x·δ, at most 1: in logarithms, since a tiny δ times what overflows may be anything.
+
+    Rounded up by a few units in the last place, since a logarithm and back may lose as many.
+    """
+    if delta == 0:
+        return 0.0
+    grown = math.log(delta) + float(logsumexp(exponents))
+    return math.exp(min(0.0, grown + 4 * math.ulp(max(abs(grown), abs(math.log(delta)), 1.0))))
 
 
 def post_process(guarantee: Guarantee) -> Guarantee:

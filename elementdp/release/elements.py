@@ -36,6 +36,12 @@ class ElementRule:
         clusters = Clusters.from_labels([canonical(self.key(item)) for item in items])
         return np.asarray(clusters.sizes[clusters.labels] == 1)
 
+    def check(self, items: Sequence[str]) -> None:
+        """Refuse an item without an element now, before a table is read."""
+        if self.partition is not None:
+            for item in items:
+                self.key(item)
+
     def key(self, item: str) -> Hashable:
         """The element of an item, for elements that are a function of it."""
         assert self.partition is not None

@@ -111,7 +111,7 @@ def private_histogram(
     rule = element_rule(element, user, item, events)
     threshold = None
     if public is not None:
-        rule.single(public.items)  # an item without an element is refused before the table is read
+        rule.check(public.items)
     else:
         threshold = Threshold.of(
             ledger.mu_for("discovery"), ledger.threshold_delta, max_items_per_element, one_item=rule.alone

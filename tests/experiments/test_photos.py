@@ -357,6 +357,9 @@ def test_advantages_pair_lines_of_the_same_users_at_the_same_true_epsilon():
     assert math.isnan(row.sampled)
     (row,) = advantages([*lines, told(Way.TRUE, Unit.ELEMENT, 3.0, 0.45)], 400)
     assert row.sampled == 0.45
+    assert not row.sampled_loses  # 5 points, on 400 photos
+    (row,) = advantages([*lines, told(Way.TRUE, Unit.ELEMENT, 3.0, 0.35)], 400)
+    assert row.sampled_loses
     assert row.gain == pytest.approx(0.3)
     assert row.standard_error == pytest.approx(math.sqrt((0.8 * 0.2 + 0.5 * 0.5) / 400))
     twice = [*lines, replace(lines[1], accuracy=(0.7,)), replace(lines[3], accuracy=(0.5,))]
@@ -366,12 +369,12 @@ def test_advantages_pair_lines_of_the_same_users_at_the_same_true_epsilon():
 
 
 def test_rates_that_were_tried_are_listed_once_a_line_with_their_steps():
-    seen = ((1.0, 1.0, 0.4, 0.01), (1.0, 1.0, 0.25, 0.04), (3.0, 1.0, 0.2, 0.01))
+    seen = ((1.0, 1.0, 0.4, 0.01), (1.0, 1.0, 0.25, 0.04), (3.0, 1.0, 0.45, 0.01))
     one = replace(told(Way.PAIRS, Unit.ELEMENT, 3.0, 0.5), whole=seen)
     again = replace(one, repetition=1)
     assert rates_tried([one, again, told(Way.TRUE, Unit.USER, 3.0, 0.5)], 0.5) == [
-        ("element, pairs sampled", "100/500", 0.01, 50, 40.0, "taken"),
-        ("element, pairs sampled", "100/500", 0.04, 12, 25.0, ""),
+        ("element, pairs sampled", "100/500", 0.01, 50, 40.0, 45.0),
+        ("element, pairs sampled", "100/500", 0.04, 12, 25.0, "–"),
     ]
 
 

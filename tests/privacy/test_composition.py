@@ -152,3 +152,10 @@ def test_extreme_guarantees_compose_without_overflow() -> None:
     assert compose_advanced_as_printed(promises([(800.0, 0.5)]), 1e-6).delta == 1e-6  # 0.5/(1 + e^800)
     far = Guarantee(1.0, 1e-310, Unit.ELEMENT)  # e^1499 such δ are far more than 1, though δ·e^700 is not
     assert group(far, 1500).delta == group_as_printed(far, 1500).delta == 1
+
+
+@quick
+@given(st.floats(1e-300, 1.0))
+def test_a_group_of_one_promises_no_less_than_its_member_and_hardly_more(delta: float) -> None:
+    found = group(Guarantee(1.0, delta, Unit.ELEMENT), 1).delta
+    assert delta <= found <= delta * (1 + 1e-9)

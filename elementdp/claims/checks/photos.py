@@ -44,7 +44,7 @@ def _finding(name: str, facts: list[Fact]) -> Finding:
         tests = runs[0].provenance.parameters["tests"] // 2
         fair = fair_lines(name)
         rows = of_photos(told, tests, fair) if name == "photos" else of_cifar(told, fair)
-        where = f"(recorded, n = {told[0].users:,}, T = {told[0].steps:,} of the paper's {PAPER_STEPS:,})"
+        where = f"(recorded, n = {told[0].users:,}, the work of {told[0].steps:,} of the paper's {PAPER_STEPS:,} steps)"
         for row in rows:
             if isinstance(row, Open):
                 still.append(f"“{row.said}”")

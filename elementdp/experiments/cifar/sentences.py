@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+from scipy.stats import t as student
 
 from elementdp.experiments.cifar.figure import Z_90
 from elementdp.experiments.photos.curves import Told
@@ -47,7 +48,7 @@ def _all(told: Sequence[Told], way: Way, unit: Unit, k: int, users: int) -> list
 
 
 def compare(said: str, better: Sequence[Told], worse: Sequence[Told], *, repaired: bool = False) -> Row:
-    """ "``better`` is above ``worse``": settled if so beyond the bars over repetitions; one repetition settles nothing.
+    """ "``better`` is above ``worse``": settled if so beyond chance over repetitions; one repetition settles nothing.
 
     Networks trained from scratch differ from run to run by more than test photos show, so those do not count here.
     """
@@ -60,7 +61,8 @@ def compare(said: str, better: Sequence[Told], worse: Sequence[Told], *, repaire
     )
     if min(len(a), len(b)) < 2:
         return Open(said, found)
-    bar = Z_90 * math.hypot(a.std(ddof=1) / math.sqrt(len(a)), b.std(ddof=1) / math.sqrt(len(b)))
+    quantile = float(student.ppf(0.95, min(len(a), len(b)) - 1))  # few repetitions: their spread is uncertain itself
+    bar = quantile * math.hypot(a.std(ddof=1) / math.sqrt(len(a)), b.std(ddof=1) / math.sqrt(len(b)))
     return Settled(said, found, True, repaired) if a.mean() - b.mean() > bar else Open(said, found)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from elementdp.experiments.photos.curves import Told
 from elementdp.experiments.photos.lines import Way
-from elementdp.experiments.photos.sentences import error
+from elementdp.experiments.photos.sentences import Z_95, error
 from elementdp.privacy import Unit
 
 
@@ -25,11 +25,17 @@ class Advantage:
     plain: float  # nan where no such line was run
     sampled: float  # element level with whole users sampled; nan likewise
     standard_error: float  # of element - user
+    sampled_error: float  # of sampled - user
 
     @property
     def gain(self) -> float:
         """How far element level is ahead."""
         return self.element - self.user
+
+    @property
+    def sampled_loses(self) -> bool:
+        """Whether element level with whole users sampled is clearly behind user level."""
+        return self.user - self.sampled > Z_95 * self.sampled_error
 
 
 def advantages(told: Sequence[Told], tests: int) -> list[Advantage]:
@@ -53,8 +59,10 @@ def advantages(told: Sequence[Told], tests: int) -> list[Advantage]:
             name: float(np.mean(values))
             for name, values in (("element", reached), ("user", other), ("plain", plain), ("sampled", sampled))
         }
-        spread = math.hypot(_error(reached, tests), _error(other, tests))
-        found.append(Advantage(epsilon=epsilon, k=k, clusters=clusters, users=users, **means, standard_error=spread))
+        spreads = [math.hypot(_error(values, tests), _error(other, tests)) for values in (reached, sampled)]
+        found.append(
+            Advantage(epsilon, k, clusters, users, **means, standard_error=spreads[0], sampled_error=spreads[1])
+        )
     return sorted(found, key=lambda row: (-row.epsilon, -row.users, -row.clusters, -row.k))
 
 
@@ -64,10 +72,12 @@ def _error(values: Sequence[float], tests: int) -> float:
     return float(np.std(values, ddof=1)) / math.sqrt(len(values))
 
 
-def rates_tried(told: Sequence[Told], passes: float) -> list[tuple[str, str, float, int, float, str]]:
-    """What tuning the rate saw: line, k/K, q, T, best accuracy of whole runs on held-out users (%), which was taken.
+def rates_tried(told: Sequence[Told], passes: float) -> list[tuple[str, str, float, int, float, float | str]]:
+    """What tuning the rate saw, in whole runs on held-out users: line, k/K, q, T and two accuracies (%).
 
-    All had the work of ``passes`` over the data, so T is that divided by q.
+    The first decided between the rates, with the step size that did best in short tries; the second, at the rate that
+    was taken, is with the step size that did best in whole runs. All had the work of ``passes`` over the data, so T
+    is that divided by q.
     """
     first = {(line.way, line.unit, line.epsilon, line.k, line.clusters, line.users): line for line in reversed(told)}
     return [
@@ -76,8 +86,8 @@ def rates_tried(told: Sequence[Told], passes: float) -> list[tuple[str, str, flo
             f"{line.k}/{line.clusters}",
             rate,
             max(1, round(passes / rate)),
-            100 * max(reached for _, _, reached, q in line.whole if q == rate),
-            "taken" if rate == line.q else "",
+            100 * next(reached for _, _, reached, q in line.whole if q == rate),
+            100 * max(reached for _, _, reached, q in line.whole if q == rate) if rate == line.q else "–",
         )
         for line in reversed(first.values())
         for rate in sorted({q for *_, q in line.whole})
