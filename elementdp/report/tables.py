@@ -11,7 +11,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]], caption: str 
     body = [[_cell(value) for value in row] for row in rows]
     head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in header)
     lines = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in body)
-    title = f"<caption>{html.escape(caption)}</caption>" if caption else ""
+    title = f"<caption><span>{html.escape(caption)}</span></caption>" if caption else ""
     markup = (
         '<div class="edp-table tex2jax_process" tabindex="0" role="group">'
         f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table></div>"

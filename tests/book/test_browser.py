@@ -57,10 +57,13 @@ def test_page(smoke_book: Built, browser: Browser, page_name: str, theme: str) -
             broken: [...document.images].filter(i => i.complete && i.naturalWidth === 0).length,
             empty: [...document.querySelectorAll('figure.edp-figure > svg')]
                 .filter(e => e.getBoundingClientRect().height < 20).length,
+            cut: [...document.querySelectorAll('.edp-table caption')]
+                .map(e => [(e.lastElementChild ?? e).offsetWidth, e.closest('.edp-table').clientWidth])
+                .filter(([words, box]) => words > box + 1).length,
             ink: getComputedStyle(document.documentElement).getPropertyValue('--edp-ink').trim(),
         })"""
     )
     context.close()
     assert seen["scroll"] <= 0, seen
-    assert seen["untypeset"] == seen["errors"] == seen["broken"] == seen["empty"] == 0, seen
+    assert seen["untypeset"] == seen["errors"] == seen["broken"] == seen["empty"] == seen["cut"] == 0, seen
     assert seen["ink"] == ("#1b1b1b" if theme == "light" else "#e8e8e8")
