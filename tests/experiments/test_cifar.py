@@ -1,6 +1,7 @@
 """Section 4.4 in small: the tutorial's network, differences by hand, and a run on invented photos."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -93,7 +94,16 @@ def test_one_repetition_settles_nothing_but_the_accounting():
     rows = {row.said: row for row in sentences(lines_of(0))}
     axis = rows.pop("The legend's ε is the element-level ε of the run.")
     assert axis.verdict == "no"
+    assert axis.found.startswith("2 of 2 printed")  # k = 30 and k = 5
     assert all(isinstance(row, Open) for row in rows.values())
+
+
+def test_lines_that_differ_in_users_say_so():
+    told = [*lines_of(0), replace(line((0.1, 0.3), 0, Way.PRINTED), users=2_000)]
+    rows = {row.said: row for row in sentences(told + [replace(one, repetition=1) for one in told])}
+    said = "As the sample size n grows, the accuracy improves."
+    assert "n = 8,000 reaches 39.0 %" in rows[said].found and "n = 2,000 30.0 %" in rows[said].found
+    assert rows["The legend's ε is the element-level ε of the run."].found.startswith("3 of 3 printed")
 
 
 def test_repetitions_settle_what_their_bars_allow():

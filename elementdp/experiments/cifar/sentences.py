@@ -55,8 +55,10 @@ def compare(said: str, better: Sequence[Told], worse: Sequence[Told], *, repaire
     if not better or not worse:
         return Open(said, "a line it needs was not run")
     a, b = (np.array([line.reached for line in lines]) for lines in (better, worse))
+    crowds = better[0].users != worse[0].users
+    names = [name(line) + (f", n = {line.users:,}" if crowds else "") for line in (better[0], worse[0])]
     found = (
-        f"{name(better[0])} reaches {100 * a.mean():.1f} %, {name(worse[0])} {100 * b.mean():.1f} % "
+        f"{names[0]} reaches {100 * a.mean():.1f} %, {names[1]} {100 * b.mean():.1f} % "
         f"after {lengths([better[0], worse[0]])}, repetitions: {len(a)} and {len(b)}"
     )
     if min(len(a), len(b)) < 2:

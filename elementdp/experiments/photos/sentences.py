@@ -158,7 +158,8 @@ def sentences(told: Sequence[Told], tests: int, fair: Sequence[Told] = ()) -> li
 def axis(told: Sequence[Told]) -> Row:
     """Whether the legend's ε is the ε the printed element-level lines have. Accounting, so no run is too short."""
     said = "The legend's ε is the element-level ε of the run."
-    lines = [line for line in told if line.way == Way.PRINTED and line.unit == Unit.ELEMENT]
+    printed = [line for line in told if line.way == Way.PRINTED and line.unit == Unit.ELEMENT]
+    lines = list({(line.epsilon, line.k, line.clusters, line.users): line for line in printed}.values())
     if not lines:
         return Open(said, "a line it needs was not run")
     broken = [line for line in lines if line.true_low > line.epsilon]
