@@ -1,9 +1,10 @@
 """``python -m elementdp.experiments.record NAME``: make a recorded run again, at the paper's size."""
 
+import functools
 import json
 import math
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -84,8 +85,40 @@ def words(
         tables["readings"], tables["elements"] = readings(found, points, seed=seed)
 
 
+@dataclass(frozen=True)
+class _Images:
+    """What the options of both image experiments say beside the plan: which lines, and where they go."""
+
+    name: str
+    seed: int
+    ways: tuple[str, ...]
+    work: Path
+    device: str
+    folder: Path
+
+    def tell(self, choices: dict[str, Any], plan: "Sizes", prepare: "Callable[[], tuple[PhotoSet, Task]]") -> None:
+        """Load the photos, tell every line that was asked for, record it."""
+        from elementdp.experiments.photos import figure
+
+        lines = _of(plan.lines(), self.ways)
+        data: dict[str, str] = {}
+        parameters = {**choices, "device": self.device, **asdict(plan)}
+        with recording(self.name, parameters, self.seed, data, self.folder) as tables:
+            pool, task = prepare()
+            if pool.stand_in:
+                raise click.ClickException(f"a recorded run needs the real data: {pool.reason}")
+            data.update(pool.data)
+            tables["lines"] = [asdict(line) for line in figure(task, plan, lines, _say, self.work, self.device)]
+
+
 def _image_options(command: Callable[..., None]) -> Callable[..., None]:
     """What both image experiments can be asked for; the defaults are the paper's sizes."""
+
+    @functools.wraps(command)
+    def gathered(**values: Any) -> None:
+        run = _Images(**{field.name: values.pop(field.name) for field in fields(_Images)})
+        command(run, **values)
+
     options = [
         click.option("--photos", type=int, required=True, help="Photos of the pool users are made from."),
         click.option("--tests", type=int, required=True, help="Test photos; half of them only tune."),
@@ -113,9 +146,7 @@ def _image_options(command: Callable[..., None]) -> Callable[..., None]:
         click.option("--seed", default=0, show_default=True),
         click.option("--folder", default=FOLDER, type=click.Path(path_type=Path), help="Where the table goes."),
     ]
-    for option in reversed(options):
-        command = option(command)
-    return command
+    return functools.reduce(lambda function, option: option(function), reversed(options), gathered)
 
 
 def _numbers(name: str, text: str) -> tuple[float, ...]:
@@ -148,19 +179,14 @@ def _chosen(legend: str, **sizes: Any) -> dict[str, Any]:
 @click.option("--q", default=0.01, show_default=True)
 @click.option("--dimension", default=0, show_default=True, help="Numbers features are projected to; 0: not at all.")
 def photos(
+    run: _Images,
     photos: int,
     tests: int,
-    name: str,
     source: str,
     users: int,
     q: float,
     dimension: int,
     backbone: str,
-    seed: int,
-    ways: tuple[str, ...],
-    work: Path,
-    device: str,
-    folder: Path,
     **sizes: Any,
 ) -> None:
     """Figure 4: the last layer on photos."""
@@ -171,28 +197,16 @@ def photos(
 
     def prepare() -> "tuple[PhotoSet, Task]":
         pool = load_pool(source, photos, tests, dimension, backbone, compute=True, report=_say)
-        return pool, last_layer(pool, plan, seed)
+        return pool, last_layer(pool, plan, run.seed)
 
-    _images(name, choices, plan, prepare, seed, ways, work, device, folder)
+    run.tell(choices, plan, prepare)
 
 
 @record.command()
 @_image_options
 @click.option("--name", default="cifar", show_default=True, help="Name of the recorded table.")
 @click.option("--users-a-step", default=20.0, show_default=True, help="qn.")
-def cifar(
-    photos: int,
-    tests: int,
-    name: str,
-    users_a_step: float,
-    backbone: str,
-    seed: int,
-    ways: tuple[str, ...],
-    work: Path,
-    device: str,
-    folder: Path,
-    **sizes: Any,
-) -> None:
+def cifar(run: _Images, photos: int, tests: int, users_a_step: float, backbone: str, **sizes: Any) -> None:
     """Figure 5: a whole network on CIFAR-10."""
     from elementdp.experiments.cifar import Plan, load_photos, whole_network
 
@@ -201,33 +215,9 @@ def cifar(
 
     def prepare() -> "tuple[PhotoSet, Task]":
         pool = load_photos(photos=photos, tests=tests, backbone=backbone, dimension=0, compute=True, report=_say)
-        return pool, whole_network(pool, plan, seed)
+        return pool, whole_network(pool, plan, run.seed)
 
-    _images(name, choices, plan, prepare, seed, ways, work, device, folder)
-
-
-def _images(
-    name: str,
-    choices: dict[str, Any],
-    plan: "Sizes",
-    prepare: "Callable[[], tuple[PhotoSet, Task]]",
-    seed: int,
-    ways: tuple[str, ...],
-    work: Path,
-    device: str,
-    folder: Path,
-) -> None:
-    """Load the photos, tell every line that was asked for, record it."""
-    from elementdp.experiments.photos import figure
-
-    lines = _of(plan.lines(), ways)
-    data: dict[str, str] = {}
-    with recording(name, {**choices, "device": device, **asdict(plan)}, seed, data, folder) as tables:
-        pool, task = prepare()
-        if pool.stand_in:
-            raise click.ClickException(f"a recorded run needs the real data: {pool.reason}")
-        data.update(pool.data)
-        tables["lines"] = [asdict(line) for line in figure(task, plan, lines, _say, work, device)]
+    run.tell(choices, plan, prepare)
 
 
 def _of(lines: "list[Line]", ways: tuple[str, ...]) -> "list[Line]":

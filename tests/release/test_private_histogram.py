@@ -297,6 +297,12 @@ def test_whole_parquet_columns_of_numbers_are_names(tmp_path: Path) -> None:
     assert result.histogram.column("item").to_pylist() == ["10", "11"]
 
 
+def jsonl(columns: dict[str, list[float]], path: Path) -> Path:
+    rows = [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
 @pytest.mark.usefixtures("silent")
 @pytest.mark.parametrize("form", ["jsonl", "arrow", "pandas"])
 @pytest.mark.parametrize(("one", "two"), [(7, 7.0), (0.0, -0.0), (10**15, 1e15), (10**17, 1e17)])
@@ -306,9 +312,7 @@ def test_equal_numbers_are_one_name(form: str, one: float, two: float, tmp_path:
     source: object
     match form:
         case "jsonl":
-            source = tmp_path / "t.jsonl"
-            rows = [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
-            source.write_text("".join(json.dumps(row) + "\n" for row in rows))
+            source = jsonl(columns, tmp_path / "t.jsonl")
         case "arrow":
             source = pa.table({name: list(map(float, cells)) for name, cells in columns.items()})
         case _:
@@ -344,9 +348,7 @@ def test_nan_is_no_name(form: str, column: str, tmp_path: Path) -> None:
     source: object
     match form:
         case "jsonl":
-            source = tmp_path / "t.jsonl"
-            rows = [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
-            source.write_text("".join(json.dumps(row) + "\n" for row in rows))
+            source = jsonl(columns, tmp_path / "t.jsonl")
         case "arrow":
             source = pa.table(columns)
         case "categories":

@@ -82,7 +82,7 @@ def rates_tried(told: Sequence[Told], passes: float) -> list[tuple[str, str, flo
     first = {(line.way, line.unit, line.epsilon, line.k, line.clusters, line.users): line for line in reversed(told)}
     return [
         (
-            f"{line.unit}, {line.way}" if line.way != Way.NONE else "non-private",
+            line.kind,
             f"{line.k}/{line.clusters}",
             rate,
             max(1, round(passes / rate)),

@@ -17,7 +17,7 @@ from torch.nn import functional
 
 from elementdp.data.pseudo_users import PseudoUsers
 from elementdp.errors import at_least, one_of
-from elementdp.experiments.photos.lines import Line, Schedule, delta, noise_for, true_epsilon
+from elementdp.experiments.photos.lines import Line, Schedule, Way, delta, noise_for, true_epsilon
 from elementdp.files import write_atomic
 from elementdp.learning import StepSize, UserData, train
 from elementdp.privacy import Band
@@ -69,6 +69,11 @@ class Told:
     seconds: float = field(default=0.0, compare=False)  # spent on it, over all resumptions
     tried: tuple[Trial, ...] = ()  # what the tuning saw
     whole: tuple[Trial, ...] = ()  # what it saw in runs as long as this one, where q was tuned
+
+    @property
+    def kind(self) -> str:
+        """What is protected and how the line is told, in a figure's key or a table."""
+        return self.way if self.way == Way.NONE else f"{self.unit}, {self.way}"
 
     @property
     def true(self) -> Band:

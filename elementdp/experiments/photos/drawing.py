@@ -33,9 +33,7 @@ DOTS: dict[Way, tuple[str, str, str]] = {
 
 def called(line: Told) -> str:
     """A line in a figure's key; one that does not have the ε of the legend says which it has."""
-    if line.way == Way.NONE:
-        return "non-private"
-    return f"{line.unit}, {line.way}" + (f" (true ε ≤ {rounded_up(line.true_up)})" if line.way == Way.PRINTED else "")
+    return line.kind + (f" (true ε ≤ {rounded_up(line.true_up)})" if line.way == Way.PRINTED else "")
 
 
 def draw(axis: Axes, line: Told, x: Sequence[float], y: Sequence[float], bar: Sequence[float] | None = None) -> None:
