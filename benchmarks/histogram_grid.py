@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from elementdp.elements import Clusters
-from elementdp.mechanisms import PAPER_RHOS, projected_means
+from elementdp.histogram import PAPER_RHOS, projected_means
 
 
 def zipf_users(n: int, tokens: int, words: int, seed: int) -> csr_array:

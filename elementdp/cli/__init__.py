@@ -1,7 +1,6 @@
-"""The command ``elementdp``. Each module of this package is one subcommand, imported only when it is called."""
+"""The command ``elementdp``. Each subcommand is a module of its own, imported only when it is called."""
 
 import importlib
-import pkgutil
 import sys
 
 import click
@@ -9,17 +8,26 @@ import click
 from elementdp import __version__
 from elementdp.errors import ElementdpError
 
+_COMMANDS = {
+    "book": "elementdp.companion.cli.book",
+    "claims": "elementdp.companion.cli.claims",
+    "data": "elementdp.companion.cli.data",
+    "epsilon": "elementdp.cli.epsilon",
+    "histogram": "elementdp.cli.histogram",
+    "noise": "elementdp.cli.noise",
+}
+
 
 class _Commands(click.Group):
-    """Subcommands found by module name, so that ``elementdp --help`` does not import torch."""
+    """Subcommands by name, so that ``elementdp --help`` does not import torch."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(module.name for module in pkgutil.iter_modules(__path__))
+        return list(_COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self.list_commands(ctx):
+        if cmd_name not in _COMMANDS:
             return None
-        command = importlib.import_module(f"{__name__}.{cmd_name}").command
+        command = importlib.import_module(_COMMANDS[cmd_name]).command
         assert isinstance(command, click.Command)
         return command
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from elementdp.options import Command
+from elementdp.cli.options import Command
 from elementdp.privacy import Sampler, SubsampledGaussian, Unit, account, claimed
 from elementdp.privacy.digits import rounded_down, rounded_up
 

@@ -14,9 +14,9 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from elementdp.cli.options import Command
 from elementdp.errors import ArgumentError, ElementdpError
 from elementdp.files import sha256_file
-from elementdp.options import Command
 
 
 @click.command("histogram", cls=Command)
@@ -71,9 +71,9 @@ def command(
     Protected is one element of one user: all the events of a user whose items lie in one element. Items come from a
     public list or are discovered privately; the set of items in the data is itself a secret.
     """
-    from elementdp.release import private_histogram
-    from elementdp.release.output import check_output, write_release
-    from elementdp.release.tables import read_domain
+    from elementdp.histogram import private_histogram
+    from elementdp.histogram.output import check_output, write_release
+    from elementdp.histogram.tables import read_domain
 
     target = output or Path(f"{events.stem}.histogram.csv")
     check_output(target, force=force)
@@ -139,7 +139,7 @@ def command(
 
 def _check_apart(events: Path, domain_file: Path | None, target: Path) -> None:
     """Refuse to write over an input, and to take the events themselves for the public list of items."""
-    from elementdp.release.output import files_of
+    from elementdp.histogram.output import files_of
 
     inputs = [events] if domain_file is None else [events, domain_file]
     for path in files_of(target):

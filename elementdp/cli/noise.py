@@ -5,8 +5,8 @@ import warnings
 import click
 
 from elementdp.cli.epsilon import Run, run_options
+from elementdp.cli.options import Command
 from elementdp.errors import ElementdpError
-from elementdp.options import Command
 from elementdp.privacy import LeastNoiseWarning, calibrate
 
 

@@ -1,5 +1,7 @@
 """What a mechanism promises, and how the promise is counted."""
 
+from elementdp.privacy._engine.domination import Knowledge, WorstCase, worst_case
+from elementdp.privacy._engine.participation import revealed_delta, revealed_epsilon
 from elementdp.privacy.accountant import LeastNoiseWarning, account, calibrate, claimed, delta_at, guarantee
 from elementdp.privacy.band import Band
 from elementdp.privacy.composition import (
@@ -21,10 +23,8 @@ from elementdp.privacy.curves import (
     laplace_epsilon,
 )
 from elementdp.privacy.digits import rounded_down, rounded_up
-from elementdp.privacy.domination import Knowledge, WorstCase, worst_case
 from elementdp.privacy.events import SubsampledGaussian
 from elementdp.privacy.guarantee import Guarantee, Relation, RenyiGuarantee, Sampler, Unit
-from elementdp.privacy.participation import revealed_delta, revealed_epsilon
 from elementdp.privacy.renyi import mironov, printed_epsilon, printed_renyi, tightest, tightest_delta
 
 __all__ = [

@@ -9,15 +9,15 @@ from functools import partial
 from scipy.optimize import brentq
 
 from elementdp.errors import ArgumentError, nonnegative, positive, probability
-from elementdp.privacy.adversaries import Law, adversaries, dominating
+from elementdp.privacy._engine.adversaries import Law, adversaries, dominating
+from elementdp.privacy._engine.domination import Knowledge, WorstCase, worst_case
+from elementdp.privacy._engine.fourier import AIM, delta_bounds, epsilon_bounds
+from elementdp.privacy._engine.participation import revealed_delta, revealed_epsilon
 from elementdp.privacy.band import Band
 from elementdp.privacy.curves import gaussian_delta, gaussian_epsilon
 from elementdp.privacy.digits import rounded_up
-from elementdp.privacy.domination import Knowledge, WorstCase, worst_case
 from elementdp.privacy.events import SIGMAS, SubsampledGaussian
-from elementdp.privacy.fourier import AIM, delta_bounds, epsilon_bounds
 from elementdp.privacy.guarantee import Guarantee, Relation, Unit
-from elementdp.privacy.participation import revealed_delta, revealed_epsilon
 from elementdp.privacy.renyi import printed_epsilon
 
 _Bounds = Callable[[Law, float], tuple[float, float]]

@@ -8,9 +8,9 @@ import pytest
 from click.testing import CliRunner
 
 from elementdp.cli import cli
+from elementdp.cli.options import Command
+from elementdp.companion.experiments.record import record
 from elementdp.errors import ArgumentError, ElementdpError, NoGuaranteeError
-from elementdp.experiments.record import record
-from elementdp.options import Command
 from elementdp.privacy import Sampler, SubsampledGaussian, account, claimed
 
 RUN = ["-q", "0.02", "--steps", "300", "--delta", "1e-6"]

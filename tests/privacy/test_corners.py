@@ -18,10 +18,10 @@ from elementdp.privacy import (
     gaussian_epsilon,
     worst_case,
 )
-from elementdp.privacy.adversaries import adversaries, dominating
-from elementdp.privacy.domination import Knowledge
-from elementdp.privacy.fourier import epsilon_bounds
-from elementdp.privacy.pairs import two_point
+from elementdp.privacy._engine.adversaries import adversaries, dominating
+from elementdp.privacy._engine.domination import Knowledge
+from elementdp.privacy._engine.fourier import epsilon_bounds
+from elementdp.privacy._engine.pairs import two_point
 
 fixed, pairs = Sampler.FIXED_USERS, Sampler.POISSON_PAIRS
 

@@ -26,7 +26,7 @@ levels: list[float] = [0.5, 1.0]  # several levels
 ```
 
 ```{code-cell} ipython3
-from elementdp.report import record_result, record_source
+from elementdp.companion.report import record_result, record_source
 record_source("made up", sha256="ab" * 32, stand_in=True)
 record_result(total=epsilon + seed)
 print("total", epsilon + seed)

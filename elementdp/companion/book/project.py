@@ -1,0 +1,81 @@
+"""Where the book's files are, and which notebooks it has."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from elementdp.errors import ArgumentError, ElementdpError
+
+
+class BookError(ElementdpError):
+    """The book cannot be built; exit code 1, as a failed build has."""
+
+    exit_code = 1
+
+
+@dataclass(frozen=True)
+class Project:
+    """A checkout of the book."""
+
+    root: Path
+
+    @classmethod
+    def find(cls, start: Path | None = None) -> "Project":
+        """The checkout around ``start`` (the working directory), or the one this package is installed from."""
+        here = (start or Path.cwd()).resolve()
+        for folder in (here, *here.parents, Path(__file__).resolve().parents[3]):
+            if (folder / "_toc.yml").is_file() and (folder / "_config.yml").is_file():
+                return cls(folder)
+        raise BookError(f"no book here: neither {here} nor a folder above it holds _toc.yml and _config.yml")
+
+    @property
+    def build(self) -> Path:
+        """Everything a build leaves behind; safe to delete."""
+        return self.root / "_build"
+
+    @cached_property
+    def pages(self) -> tuple[str, ...]:
+        """The pages of ``_toc.yml`` in reading order, as paths without extension."""
+        toc = yaml.safe_load((self.root / "_toc.yml").read_text()) or {}
+        found = tuple(_files(toc))
+        if not found:
+            raise BookError("the book is empty: _toc.yml names no page")
+        missing = [page for page in found if not self.source(page).is_file()]
+        if missing:
+            raise BookError(f"_toc.yml names pages without a source: {', '.join(f'{page}.md' for page in missing)}")
+        return found
+
+    def source(self, page: str) -> Path:
+        """The text notebook behind a page."""
+        return self.root / f"{page}.md"
+
+    @cached_property
+    def names(self) -> dict[str, str]:
+        """Pages by the short name used on the command line (the last part of the path)."""
+        names: dict[str, str] = {}
+        for page in self.pages:
+            name = Path(page).name
+            if name in names:
+                raise BookError(f"two pages are called {name}: {names[name]}.md and {page}.md")
+            names[name] = page
+        return names
+
+    def page(self, name: str) -> str:
+        """The page with this short name (or path)."""
+        page = self.names.get(Path(name).name.removesuffix(".md"))
+        if page is None:
+            raise ArgumentError("notebook", name, "one of " + ", ".join(self.names))
+        return page
+
+
+def _files(node: Any) -> list[str]:
+    """Every page named below a node of the table of contents, root first."""
+    if isinstance(node, list):
+        return [page for child in node for page in _files(child)]
+    if not isinstance(node, dict):
+        return []
+    own = [node[key] for key in ("root", "file") if key in node]
+    return own + [page for key in ("parts", "chapters", "sections") for page in _files(node.get(key))]

@@ -1,0 +1,55 @@
+"""Executes one notebook in a process of its own; speaks JSON lines on standard output while it runs.
+
+``python -m elementdp.companion.book.worker NOTEBOOK OUTPUT`` with the parameters as JSON on standard input.
+"""
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import jupytext
+import papermill
+from papermill.engines import NBClientEngine, papermill_engines
+from papermill.exceptions import PapermillExecutionError
+
+
+def _say(**message: object) -> None:
+    print(json.dumps(message), flush=True)
+
+
+class _Reporting(NBClientEngine):  # type: ignore[misc]
+    """papermill's own engine, telling after each cell how far it is."""
+
+    @classmethod
+    def execute_managed_notebook(cls, nb_man: Any, kernel_name: str, **kwargs: Any) -> Any:
+        complete, total = nb_man.cell_complete, len(nb_man.nb.cells)
+
+        def report(cell: Any, cell_index: int | None = None, **rest: Any) -> Any:
+            _say(cell=(cell_index or 0) + 1, cells=total)
+            return complete(cell, cell_index, **rest)
+
+        nb_man.cell_complete = report
+        return super().execute_managed_notebook(nb_man, kernel_name, **kwargs)
+
+
+def main(source: str, output: str) -> int:
+    """Run the notebook; 0 when every cell ran, 1 when one failed (the partial notebook is in ``output``)."""
+    papermill_engines.register("reporting", _Reporting)
+    notebook = jupytext.read(Path(source))
+    parameters = json.load(sys.stdin)
+    start = time.perf_counter()
+    try:
+        papermill.execute_notebook(
+            notebook, output, parameters=parameters, engine_name="reporting", kernel_name="python3", progress_bar=False
+        )
+    except PapermillExecutionError as error:
+        _say(failed={"cell": error.cell_index, "source": error.source, "error": f"{error.ename}: {error.evalue}"})
+        return 1
+    _say(seconds=time.perf_counter() - start)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,162 @@
+"""Recorded runs: small tables kept in the repository, each with the run that made it."""
+
+import hashlib
+import json
+import math
+import os
+import platform
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from elementdp.errors import ElementdpError
+
+FOLDER = Path(__file__).resolve().parents[3] / "recorded"
+"""The recorded tables of the repository this package is run from."""
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Where a recorded table came from: enough to run it again and to doubt it."""
+
+    experiment: str
+    parameters: Mapping[str, Any]
+    seed: int
+    data: Mapping[str, str]  # source → SHA-256 of its content; empty for simulations
+    commit: str
+    code: str  # SHA-256 of the package's source files
+    machine: str
+    python: str
+    started: str
+    hours: float
+    processor_hours: float
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A recorded run: provenance and named tables of rows."""
+
+    provenance: Provenance
+    tables: Mapping[str, Sequence[Mapping[str, Any]]]
+
+    def rows(self, table: str, **where: object) -> list[dict[str, Any]]:
+        """The rows of a table whose columns have these values."""
+        return [dict(row) for row in self.tables[table] if all(row[name] == value for name, value in where.items())]
+
+    @property
+    def label(self) -> str:
+        """One line for a caption."""
+        p = self.provenance
+        # A run that was resumed has spent more than its last part: its lines say what they took.
+        lines = sum(row.get("seconds", 0.0) for rows in self.tables.values() for row in rows) / 3600
+        spent = f"{lines:.2g} hours beside tuning" if lines else f"{p.processor_hours:.2g} processor hours"
+        return f"recorded run of {p.started[:10]}, {spent}, seed {p.seed}"
+
+
+class Stopwatch:
+    """When a run started and what it cost, its worker processes included."""
+
+    def __init__(self) -> None:
+        self.started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        self.clock = time.monotonic()
+        self.processor = _processor_seconds()
+
+    def hours(self) -> tuple[float, float]:
+        """Hours by the clock, and hours of processor time."""
+        return (time.monotonic() - self.clock) / 3600, (_processor_seconds() - self.processor) / 3600
+
+
+def _processor_seconds() -> float:
+    spent = os.times()
+    return spent.user + spent.system + spent.children_user + spent.children_system
+
+
+@contextmanager
+def recording(
+    name: str, parameters: Mapping[str, Any], seed: int, data: Mapping[str, str], folder: Path = FOLDER
+) -> Iterator[dict[str, list[dict[str, Any]]]]:
+    """Run the body, then write the tables it filled, with provenance; nothing is written if the body fails."""
+    watch = Stopwatch()
+    code = code_hash()  # before the run: files may be edited while it goes on
+    commit = _commit()
+    tables: dict[str, list[dict[str, Any]]] = {}
+    yield tables
+    hours, processor = watch.hours()
+    provenance = Provenance(
+        experiment=name,
+        parameters=dict(parameters),
+        seed=seed,
+        data=dict(data),
+        commit=commit,
+        code=code,
+        machine=f"{platform.machine()}, {os.cpu_count()} processors",
+        python=platform.python_version(),
+        started=watch.started,
+        hours=round(hours, 4),
+        processor_hours=round(processor, 4),
+    )
+    write(Recorded(provenance, tables), folder / f"{name}.json")
+
+
+def write(recorded: Recorded, path: Path) -> None:
+    """Write a recorded run as JSON, one row a line; infinity becomes null."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    head = json.dumps(_finite(asdict(recorded.provenance)), indent=1, ensure_ascii=False)
+    parts = [
+        f"{json.dumps(table)}: [\n" + ",\n".join(json.dumps(_finite(row)) for row in rows) + "\n]"
+        for table, rows in recorded.tables.items()
+    ]
+    partial = path.with_suffix(".partial")
+    partial.write_text(f'{{"provenance": {head},\n"tables": {{\n' + ",\n".join(parts) + "\n}}\n")
+    partial.replace(path)
+
+
+def read(name: str, folder: Path = FOLDER) -> Recorded:
+    """The recorded run of that name; null in a row is read as infinity, as it was written."""
+    path = folder / f"{name}.json"
+    if not path.is_file():
+        raise ElementdpError(f"there is no recorded run {name!r} in {folder}; recorded runs come with the repository")
+    content = json.loads(path.read_text())
+    tables = {
+        table: [{key: _infinite(value) for key, value in row.items()} for row in rows]
+        for table, rows in content["tables"].items()
+    }
+    return Recorded(Provenance(**content["provenance"]), tables)
+
+
+def code_hash() -> str:
+    """SHA-256 of the package's source files, names included."""
+    package = Path(__file__).resolve().parents[2]
+    sha = hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        sha.update(f"{path.relative_to(package).as_posix()}\n".encode() + path.read_bytes())
+    return sha.hexdigest()
+
+
+def _commit() -> str:
+    here = Path(__file__).parent
+    try:
+        answer = subprocess.run(["git", "rev-parse", "HEAD"], cwd=here, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+    return answer.stdout.strip()
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {key: _finite(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(part) for part in value]
+    return value.item() if hasattr(value, "item") else value
+
+
+def _infinite(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_infinite(part) for part in value]
+    return math.inf if value is None else value

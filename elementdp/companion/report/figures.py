@@ -1,0 +1,109 @@
+"""One figure style for the whole book: inline SVG whose colours follow the reader's light or dark theme."""
+
+import base64
+import hashlib
+import html
+import io
+import re
+
+import matplotlib as mpl
+from cycler import cycler
+from matplotlib.figure import Figure
+
+from elementdp.companion.report.display import display_html
+from elementdp.errors import ArgumentError
+
+PALETTE = {
+    "blue": "#0072b2",
+    "vermillion": "#d55e00",
+    "green": "#009e73",
+    "purple": "#a8487f",
+    "orange": "#b87800",
+    "sky": "#3288bd",
+    "grey": "#767676",
+}
+"""Colour-blind safe hues (after Okabe and Ito), darkened until each reaches contrast 3 on white."""
+
+INK = "#1b1b1b"
+RULE = "#c9c9c9"
+SVG_LIMIT = 300_000
+"""A figure with more markup than this becomes a picture: a phone should not parse a scatter of 10⁵ points."""
+
+_STYLE: dict[str, object] = {
+    "figure.figsize": (6.0, 3.7),
+    "figure.constrained_layout.use": True,
+    "savefig.transparent": True,
+    "svg.fonttype": "path",
+    "font.size": 11,
+    "axes.titlesize": 11,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.labelsize": 11,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "axes.facecolor": "none",
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": RULE,
+    "grid.linewidth": 0.6,
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "legend.frameon": False,
+    "legend.fontsize": 10,
+    "lines.linewidth": 1.9,
+    "lines.markersize": 5,
+    "axes.prop_cycle": cycler(color=list(PALETTE.values()))
+    + cycler(linestyle=["-", "--", "-.", ":", (0, (5, 1, 1, 1)), (0, (3, 1)), (0, (1, 1))]),
+}
+
+
+def use_style() -> None:
+    """Make the book's style the default of every figure that follows: for notebooks, never called by the package."""
+    mpl.use("agg")
+    mpl.rcParams.update(_STYLE)  # type: ignore[arg-type]
+
+
+def svg(figure: Figure, salt: str) -> str:
+    """The figure as an ``<svg>`` element with its palette as CSS variables (light by default)."""
+    buffer = io.StringIO()
+    # Ids inside one page must differ between figures and agree between runs.
+    with mpl.rc_context({"svg.hashsalt": salt}):
+        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+    markup = buffer.getvalue()
+    markup = markup[markup.index("<svg") :]
+    prefix = "f" + hashlib.sha256(salt.encode()).hexdigest()[:8] + "-"
+    markup = re.sub(r'\bid="', f'id="{prefix}', markup)
+    markup = re.sub(r'((?:xlink:)?href="#|url\(#)', rf"\g<1>{prefix}", markup)
+    markup = re.sub(r"<metadata>.*?</metadata>", "", markup, flags=re.DOTALL)
+    for name, colour in {**PALETTE, "ink": INK, "rule": RULE}.items():
+        markup = re.sub(re.escape(colour) + r"(?![0-9a-f])", f"var(--edp-{name}, {colour})", markup)
+    return markup
+
+
+def figure_html(figure: Figure, alt: str, caption: str = "", *, name: str = "") -> str:
+    """The figure, its text alternative and its caption as one ``<figure>`` element."""
+    if not alt.strip():
+        raise ArgumentError("alt", alt, "a sentence that says what the figure shows")
+    label = html.escape(alt, quote=True)
+    drawing = svg(figure, name or alt)
+    if len(drawing) <= SVG_LIMIT:
+        picture = drawing.replace("<svg", f'<svg role="img" aria-label="{label}"', 1)
+    else:
+        buffer = io.BytesIO()
+        figure.savefig(buffer, format="png", dpi=160, transparent=False, facecolor="white")
+        data = base64.b64encode(buffer.getvalue()).decode()
+        picture = f'<img alt="{label}" src="data:image/png;base64,{data}"/>'
+    anchor = f' id="{html.escape(name, quote=True)}"' if name else ""
+    below = f'<figcaption class="tex2jax_process">{caption}</figcaption>' if caption else ""
+    return f'<figure class="edp-figure"{anchor}>{picture}{below}</figure>'
+
+
+def show(figure: Figure, alt: str, caption: str = "", *, name: str = "") -> None:
+    """Show a figure. ``alt`` says what is to be seen; ``caption`` may hold HTML and TeX in ``\\( \\)``."""
+    import matplotlib.pyplot as plt
+
+    display_html(figure_html(figure, alt, caption, name=name), plain=alt)
+    plt.close(figure)

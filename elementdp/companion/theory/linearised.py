@@ -1,0 +1,43 @@
+"""The linearised iteration of the proof: its matrices B and A, and Theorem 1's covariance before the limit."""
+
+import numpy as np
+
+from elementdp.companion.theory.iteration import Setting
+from elementdp.companion.theory.losses import FloatArray
+from elementdp.companion.theory.population import Population
+
+
+def averaging_factors(curvature: float, setting: Setting, steps: int) -> FloatArray:
+    """B_i^k of the proof for a one-dimensional Hessian h: α_i Σ_{j=i..k} Π_{l=i+1..j} (1 - α_l h), i = 1..k."""
+    alpha = setting.step_sizes(steps)
+    shrink = (1 - alpha * curvature).tolist()
+    inner = [1.0] * steps
+    for i in range(steps - 2, -1, -1):
+        inner[i] = 1.0 + shrink[i + 1] * inner[i + 1]
+    return np.asarray(alpha * np.asarray(inner))
+
+
+def iteration_covariance(hessian: FloatArray, noise: FloatArray, k: int, setting: Setting) -> FloatArray:
+    """k·cov of the averaged linear iteration around its fixed point: (1/k) Σ_i B_i N B_i; its limit is H⁻¹NH⁻¹."""
+    values, vectors = np.linalg.eigh(hessian)
+    factors = np.stack([averaging_factors(float(value), setting, k) for value in values])
+    inner = (vectors.T @ noise @ vectors) * (factors @ factors.T) / k
+    return np.asarray(vectors @ inner @ vectors.T)
+
+
+def finite_covariance(population: Population, n: int, k: int, setting: Setting) -> FloatArray:
+    """Theorem 1 before the limit: n·cov(θ̄_k) of the linearised iteration, which adds to the sandwich of θ̂_n."""
+    scatter = population.covariance(population.optimum)
+    noise = scatter + setting.sigma**2 * np.eye(population.dimension)
+    inside = iteration_covariance(population.hessian(population.optimum), noise, k, setting)
+    return population.sandwich(scatter) + inside * n / k
+
+
+def matrix_error(population: Population, k: int, setting: Setting) -> float:
+    """The root mean square of lemma:matrix-inverse-errors-go-to-zero at H_n = H: √((1/k) Σ_i tr(A_i N A_i))."""
+    hessian = population.hessian(population.optimum)
+    noise = population.covariance(population.optimum) + setting.sigma**2 * np.eye(population.dimension)
+    values, vectors = np.linalg.eigh(hessian)
+    weights = np.diag(vectors.T @ noise @ vectors)
+    errors = np.stack([averaging_factors(float(value), setting, k) - 1 / value for value in values])
+    return float(np.sqrt((weights[:, None] * errors**2).sum() / k))

@@ -1,0 +1,105 @@
+"""The budget of a release: one Gaussian μ for a wanted (ε, δ), split between its stages and added up again.
+
+A stage adds noise of scale σ to a query of ℓ2 sensitivity Δ. Were the noise a continuous Gaussian, stages chosen
+adaptively would compose to a single Gaussian shifted by μ = √ΣΔ²/σ² (Dong, Roth & Su, *Gaussian differential
+privacy*, corollary 3.3), whose (ε, δ) curve is known exactly. The noise is discrete, which costs a further
+:func:`elementdp.histogram.noise.rounding_epsilon`; discovery of items costs a further δ. :meth:`Ledger.check` adds all
+of it up from what was really done and refuses a release that would cost more than was asked for.
+"""
+
+import math
+from dataclasses import dataclass, field
+
+from elementdp.errors import ArgumentError, NoGuaranteeError, positive, probability
+from elementdp.histogram.noise import ROUNDING_DELTA, rounding_epsilon
+from elementdp.privacy.curves import gaussian_delta, gaussian_mu
+
+_MARGIN = 2.0**-20
+"""Share of ε and δ kept back for the discreteness of the noise; the fine grid needs far less."""
+
+_MOST_COORDINATES = 2.0**40
+"""More items than any release has; only so that a hopeless ε is refused before the table is read."""
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What one stage cost: Gaussian ``mu`` and ``delta``. Sensitivity and noise are in counts."""
+
+    stage: str
+    mu: float
+    delta: float
+    sensitivity: float
+    noise: float
+
+
+@dataclass(frozen=True)
+class Split:
+    """Shares of μ² (and of δ) for the stages before the release itself; what is left is the release's."""
+
+    discovery: float = 0.25
+    radius: float = 0.1
+    threshold_delta: float = 0.5
+
+    def __post_init__(self) -> None:
+        for name in ("discovery", "radius", "threshold_delta"):
+            probability(name, getattr(self, name), low_open=True, high_open=True)
+        if self.discovery + self.radius >= 1:
+            raise ArgumentError("discovery + radius", self.discovery + self.radius, "< 1: the release needs a share")
+
+
+@dataclass
+class Ledger:
+    """The budget of one release, handed out stage by stage and added up at the end."""
+
+    epsilon: float
+    delta: float
+    split: Split
+    discovers: bool
+    chooses_radius: bool
+    spent: list[Spent] = field(default_factory=list)
+    _rounding: float = 0.0
+    _coordinates: int = 0
+
+    def __post_init__(self) -> None:
+        positive("epsilon", self.epsilon)
+        probability("delta", self.delta, low_open=True, high_open=True)
+        if math.exp(min(self.epsilon, 700.0)) * _MOST_COORDINATES * ROUNDING_DELTA > _MARGIN * self.delta / 4:
+            raise ArgumentError(
+                "epsilon", self.epsilon, f"smaller: whole-number noise has no proof for delta {self.delta:g}"
+            )
+        kept = 1 - _MARGIN
+        self.mu = gaussian_mu(kept * self.epsilon, kept * (self.delta - self.threshold_delta))
+
+    @property
+    def threshold_delta(self) -> float:
+        """The δ of :mod:`elementdp.histogram.discovery`."""
+        return self.delta * self.split.threshold_delta if self.discovers else 0.0
+
+    def mu_for(self, stage: str) -> float:
+        """The μ of ``discovery``, ``radius`` or ``release``; shares are of μ², which is what adds up."""
+        shares = {
+            "discovery": self.split.discovery if self.discovers else 0.0,
+            "radius": self.split.radius if self.chooses_radius else 0.0,
+        }
+        return self.mu * math.sqrt(shares.get(stage, 1 - sum(shares.values())))
+
+    def pay(self, spent: Spent, *, grid_scale: float, coordinates: int) -> None:
+        """Enter a stage that moved at most ``coordinates`` whole numbers, under noise of scale ``grid_scale``."""
+        self.spent.append(spent)
+        self._rounding += coordinates * rounding_epsilon(grid_scale)
+        self._coordinates += coordinates
+
+    def total_delta(self) -> float:
+        """δ at the wanted ε of everything entered so far, by the sum in :mod:`elementdp.histogram.noise`."""
+        mu = math.sqrt(sum(one.mu**2 for one in self.spent))
+        tail = math.exp(min(self.epsilon, 700.0)) * self._coordinates * ROUNDING_DELTA
+        noise = math.exp(self._rounding) * (gaussian_delta(self.epsilon - self._rounding, mu) + tail)
+        return noise + sum(one.delta for one in self.spent)
+
+    def check(self) -> None:
+        """Refuse, before anything leaves, if the stages cost more than the (ε, δ) asked for."""
+        if self._rounding > self.epsilon or self.total_delta() > self.delta:
+            raise NoGuaranteeError(
+                f"whole-number noise this small is not proved ({self.epsilon:g}, {self.delta:g})-private: "
+                "ask for a smaller epsilon or a larger delta"
+            )

@@ -1,0 +1,91 @@
+"""Which element an event belongs to: a public function of its item, or a column of the table."""
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elementdp.elements import Clusters, Partition, domain_of
+from elementdp.errors import ArgumentError
+from elementdp.histogram.tables import Events
+from elementdp.privacy import Unit
+
+KEYS: dict[str, Callable[[], Partition]] = {
+    "item": Partition.identity,
+    "domain": lambda: Partition.from_key(domain_of, "domain"),
+    "user": Partition.single,
+}
+"""Elements by name: each item its own; a URL's domain; all a user has (which is user-level privacy)."""
+
+
+@dataclass(frozen=True)
+class ElementRule:
+    """Elements by a ``column`` of the table, or by a ``partition`` of the items."""
+
+    words: str
+    partition: Partition | None = None
+    column: str | None = None
+    unit: Unit = Unit.ELEMENT
+    alone: bool = False
+
+    def single(self, items: Sequence[str]) -> NDArray[np.bool_]:
+        """For each of ``items``, whether its element holds no other of them, as can be seen without the data."""
+        if self.alone or len(items) <= 1 or self.partition is None:
+            return np.full(len(items), self.alone or len(items) <= 1)
+        clusters = Clusters.from_labels([canonical(self.key(item)) for item in items])
+        return np.asarray(clusters.sizes[clusters.labels] == 1)
+
+    def check(self, items: Sequence[str]) -> None:
+        """Refuse an item without an element now, before a table is read."""
+        if self.partition is not None:
+            for item in items:
+                self.key(item)
+
+    def key(self, item: str) -> Hashable:
+        """The element of an item, for elements that are a function of it."""
+        assert self.partition is not None
+        return self.partition.key(item)
+
+
+def canonical(key: Hashable) -> str:
+    """The text of an element's key: the same for equal keys, another for others.
+
+    One element under two texts would be bounded twice and charged once. So only types whose equality is that of their
+    content are taken: 1 and 1.0 are equal and read differently, objects may be equal by any rule or by none.
+    """
+    value = key.item() if isinstance(key, np.generic) else key
+    equality = type(value).__eq__
+    if isinstance(value, str) and equality is str.__eq__:
+        return "s" + str.__str__(value)
+    if isinstance(value, int) and equality is int.__eq__ and not isinstance(value, bool):
+        return "i" + int.__format__(value, "x")
+    if isinstance(value, bytes) and equality is bytes.__eq__:
+        return "b" + value.hex()
+    raise ArgumentError(
+        "element", key, f"a function that gives each item a str, an int or bytes, not a {type(key).__name__}"
+    )
+
+
+def element_rule(
+    element: str | Partition | Callable[[str], Hashable], user: str, item: str, events: Events
+) -> ElementRule:
+    """The rule that ``element`` names: the user or item column, another column, else ``item``, ``domain`` or ``user``.
+
+    The first comes first: a table may have a column ``user`` that is not the one that names the user.
+    """
+    if isinstance(element, Partition):
+        return ElementRule(f"{item} by {element.name}", element)
+    if callable(element):
+        partition = Partition.from_key(element)
+        return ElementRule(f"{item} by {partition.name}", partition)
+    keyword = {item: "item", user: "user"}.get(element)
+    if keyword is None and element in events.names:
+        return ElementRule(f"column {element}", column=events.need(element))
+    element = keyword or element
+    if element not in KEYS:
+        choices = [*map(repr, events.names), *KEYS]
+        raise ArgumentError("element", element, f"a column of {events.source} or a key: one of {', '.join(choices)}")
+    words = {"item": f"each {item}", "domain": f"the domain of {item}", "user": "all a user has"}[element]
+    unit = Unit.USER if element == "user" else Unit.ELEMENT
+    return ElementRule(words, KEYS[element](), unit=unit, alone=element == "item")

@@ -1,0 +1,1 @@
+"""How the accountant does it: domination, adversaries, pairs, cells, lattice, fourier, transform, composed."""

@@ -1,0 +1,90 @@
+"""The laws that dominate a run, and explicit data that come close: one step each (proofs in ``domination``)."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import binom
+
+from elementdp.privacy._engine.domination import Knowledge, WorstCase
+from elementdp.privacy._engine.pairs import Mixture, Pair, binomial, two_point
+from elementdp.privacy.events import SubsampledGaussian
+from elementdp.privacy.guarantee import Relation
+
+_FARTHEST = 60.0  # standard deviations between being there and not that the sideways adversary uses
+
+
+@dataclass(frozen=True)
+class Law:
+    """One step: one of ``parts`` is drawn with its weight and shown; ``symmetric`` asks for the symmetrised pair."""
+
+    parts: tuple[tuple[float, Pair], ...]
+    symmetric: bool = False
+
+    @property
+    def apart(self) -> float:
+        """A bound on the chance that the two laws differ at all: what is not at zero."""
+        return sum(weight * pair.apart for weight, pair in self.parts)
+
+    def exchanged(self) -> "Law":
+        """The same with the two samples exchanged."""
+        return Law(tuple((weight, pair.exchanged()) for weight, pair in self.parts), self.symmetric)
+
+
+def dominating(event: SubsampledGaussian, worst: WorstCase) -> list[Law]:
+    """Laws of which the worse one dominates every step of ``event``."""
+    pair = two_point(event.q, worst.swing, worst.change, event.sigma)
+    if worst.knowledge is Knowledge.SYMMETRISED:
+        return [Law(((1.0, pair),), symmetric=True)]
+    law = Law(((1.0, pair),)) if worst.knowledge is not Knowledge.COUNTED else _counted(event)
+    return [law] if event.relation is Relation.REPLACE else [law, law.exchanged()]
+
+
+def adversaries(event: SubsampledGaussian, worst: WorstCase) -> list[Law]:
+    """Laws of explicit data sets: what they show is a lower bound of what ``event`` can."""
+    if worst.knowledge is Knowledge.COUNTED:
+        replaced = event.relation is Relation.REPLACE
+        law = Law(((1.0, binomial(event.q, event.elements_per_user or 1, event.sigma, replaced=replaced)),))
+        return [law] if replaced else [law, law.exchanged()]
+    swings = sorted({worst.swing, max(worst.change / 2, (worst.swing + worst.change / 2) / 2)})
+    along = [Law(((1.0, two_point(event.q, swing, worst.change, event.sigma)),)) for swing in swings]
+    found = [*along, *(law.exchanged() for law in along)]
+    return [*found, _sideways(event, worst)] if event.relation is Relation.REPLACE else found
+
+
+def _counted(event: SubsampledGaussian) -> Law:
+    """A whole user under pair sampling, the count of the shown coins given away."""
+    size = event.elements_per_user or 1
+    count = np.arange(1, size + 1)
+    stay = math.exp(size * math.log1p(-event.q))
+    rate = -math.expm1(size * math.log1p(-event.q))
+    weights = binom.pmf(count, size, event.q) / rate
+    keep = weights > 1e-30
+    change = 2.0 if event.relation is Relation.REPLACE else 1.0
+    return Law(
+        tuple(
+            (float(weight), two_point(rate, float(j), change * float(j), event.sigma, stay=stay))
+            for weight, j in zip(weights[keep], count[keep], strict=True)
+        )
+    )
+
+
+def _sideways(event: SubsampledGaussian, worst: WorstCase, bins: int = 24) -> Law:
+    """The user's other vectors at right angles to the changed one, which is at ±change/2.
+
+    For replacement only. The output's part along them hints at participation. Only the bin it falls in is used
+    (processing the output can only lower δ): given the bin, this is the printed pair at the rate it then has.
+    """
+    # No further than that the chance of absence stays a number: a rate rounded to one would show too much.
+    distance = min((worst.swing - worst.change / 2) / event.sigma, _FARTHEST)
+    edges = np.concatenate([[-np.inf], distance / 2 + np.linspace(-5, 5, bins - 1), [np.inf]])
+    zero, there = (Mixture(np.ones(1), np.array([mean])) for mean in (0.0, distance))
+    absent, present = (1 - event.q) * zero.mass(edges[:-1], edges[1:]), event.q * there.mass(edges[:-1], edges[1:])
+    weights = absent + present
+    keep = weights > 1e-15  # the rest is not used either
+    return Law(
+        tuple(
+            (weight, two_point(go / weight, worst.change / 2, worst.change, event.sigma, stay=stay / weight))
+            for weight, stay, go in np.column_stack([weights, absent, present])[keep].tolist()
+        )
+    )

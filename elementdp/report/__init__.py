@@ -1,8 +1,0 @@
-"""What the book shows: figures, verdict badges, numbers for the prose, and where they came from."""
-
-from elementdp.report.badge import badge
-from elementdp.report.figures import PALETTE, show, use_style
-from elementdp.report.records import glue, record_result, record_source
-from elementdp.report.tables import table
-
-__all__ = ["PALETTE", "badge", "glue", "record_result", "record_source", "show", "table", "use_style"]

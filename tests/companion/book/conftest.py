@@ -1,0 +1,47 @@
+"""Small books to run, and the real one built once in its smallest size."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support.small_books import ROOT
+
+from elementdp.companion.book.build import Built, build
+from elementdp.companion.book.project import Project
+
+
+@pytest.fixture
+def small_book(tmp_path: Path) -> Callable[..., Project]:
+    """Make a book of the given pages; ``page="…"`` by name."""
+
+    def make(**pages: str) -> Project:
+        root = tmp_path / "book-project"
+        (root / "book" / "_static").mkdir(parents=True, exist_ok=True)
+        (root / "constraints.txt").write_text("numpy==2\n")
+        for name in ("elementdp.css", "favicon.svg"):
+            shutil.copy(ROOT / "book" / "_static" / name, root / "book" / "_static" / name)
+        shutil.copy(ROOT / "_config.yml", root)
+        shutil.copy(ROOT / "book" / "references.bib", root / "book")
+        names = list(pages)
+        chapters = "".join(f"  - file: book/{name}\n" for name in names[1:])
+        toc = f"format: jb-book\nroot: book/{names[0]}\n" + (f"chapters:\n{chapters}" if chapters else "")
+        (root / "_toc.yml").write_text(toc)
+        for name, text in pages.items():
+            (root / "book" / f"{name}.md").write_text(text)
+        return Project(root)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def smoke_book(tmp_path_factory: pytest.TempPathFactory) -> Built:
+    """The whole book, executed in its smallest size and built strictly, away from the reader's own build."""
+    root = tmp_path_factory.mktemp("smoke")
+    for name in ("_config.yml", "_toc.yml", "constraints.txt"):
+        shutil.copy(ROOT / name, root)
+    shutil.copytree(ROOT / "book", root / "book")
+    for name in ("elementdp", "recorded"):
+        if (ROOT / name).is_dir():
+            (root / name).symlink_to(ROOT / name)
+    return build(Project(root), profile="smoke", jobs=2)

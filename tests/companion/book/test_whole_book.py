@@ -1,0 +1,142 @@
+"""The real book: executed in its smallest size, built strictly, complete, self-contained."""
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+from support.small_books import ROOT
+
+from elementdp.companion.book.build import Built
+from elementdp.companion.book.notebooks import read_all
+from elementdp.companion.book.project import Project
+from elementdp.companion.claims import CATALOGUE
+
+pytestmark = pytest.mark.book
+
+
+class Loads(HTMLParser):
+    """Collects what a page loads by itself, and what it links to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loads: list[str] = []
+        self.links: list[str] = []
+        self.images_without_alt = 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = {name: value or "" for name, value in attrs}
+        if tag == "a" and values.get("href"):
+            self.links.append(values["href"])
+        elif tag == "link" and values.get("rel") not in ("canonical", "index", "search", "next", "prev"):
+            self.loads.append(values.get("href", ""))
+        elif values.get("src"):
+            self.loads.append(values["src"])
+        if tag == "img" and not values.get("alt"):
+            self.images_without_alt += 1
+
+
+def read(page: Path) -> Loads:
+    parser = Loads()
+    parser.feed(page.read_text())
+    return parser
+
+
+def test_every_page_is_there_and_signed(smoke_book: Built) -> None:
+    html = smoke_book.index.parent
+    for page in Project(ROOT).pages:
+        text = (html / f"{page}.html").read_text()
+        assert text.count('class="edp-provenance"') == 1, page
+        assert "<b>Commit</b>" in text
+        assert "<b>profile</b> smoke" in text
+
+
+def test_no_page_loads_from_another_host(smoke_book: Built) -> None:
+    html = smoke_book.index.parent
+    for page in html.rglob("*.html"):
+        outside = [load for load in read(page).loads if re.match(r"(https?:)?//", load)]
+        assert not outside, (page, outside)
+    for sheet in html.rglob("*.css"):
+        found = re.findall(r"(?:@import|url\()\s*['\"]?(?:https?:)?//[^)'\"]*", sheet.read_text(errors="replace"))
+        assert not found, (sheet, found)
+
+
+def test_local_links_and_loads_exist(smoke_book: Built) -> None:
+    html = smoke_book.index.parent
+    for page in Project(ROOT).pages:
+        path = html / f"{page}.html"
+        parsed = read(path)
+        for target in parsed.loads + parsed.links:
+            parts = urlsplit(target)
+            if parts.scheme or parts.netloc or not parts.path:
+                continue
+            assert (path.parent / unquote(parts.path)).exists(), (page, target)
+
+
+def test_buttons_point_at_files_of_the_repository(smoke_book: Built) -> None:
+    html = smoke_book.index.parent
+    for page in Project(ROOT).pages:
+        links = read(html / f"{page}.html").links
+        ours = [link for link in links if "elementdp/elementdp" in link]
+        named = [
+            re.search(r"/(?:edit|blob|tree)/(?:main|gh-pages)/(.*)$|urlpath=lab/tree/(.*)$", link) for link in ours
+        ]
+        paths = [match[1] or match[2] for match in named if match]
+        assert any(path.endswith(".md") for path in paths), page
+        for path in paths:
+            published = html / path.removeprefix("") if path.startswith("notebooks/") else ROOT / path
+            assert published.is_file(), (page, path)
+
+
+def test_pictures_have_text_alternatives(smoke_book: Built) -> None:
+    html = smoke_book.index.parent
+    for page in Project(ROOT).pages:
+        path = html / f"{page}.html"
+        text = path.read_text()
+        for svg in re.findall(r'<figure class="edp-figure"[^>]*><svg[^>]*>', text):
+            assert re.search(r'role="img" aria-label="[^"]{20,}"', svg), (page, svg)
+        content = text.split('<article class="bd-article"')[-1].split("</article>")[0]
+        parser = Loads()
+        parser.feed(content)
+        assert parser.images_without_alt == 0, page
+
+
+def test_no_number_was_left_out(smoke_book: Built) -> None:
+    for page in Project(ROOT).pages:
+        text = (smoke_book.index.parent / f"{page}.html").read_text()
+        assert "glue:text" not in text, page
+        assert "Traceback" not in text, page
+        assert 'class="output stderr' not in text, page
+
+
+def test_every_notebook_has_a_seed_and_says_what_its_parameters_mean() -> None:
+    for notebook in read_all(Project(ROOT)):
+        if not notebook.code:
+            continue
+        assert "seed" in notebook.parameters, notebook.name
+        for parameter in notebook.parameters.values():
+            assert parameter.meaning, (notebook.name, parameter.name)
+
+
+def test_every_chapter_has_objectives_and_exercises_with_hidden_answers() -> None:
+    for notebook in read_all(Project(ROOT)):
+        text = "\n".join(cell.source for cell in notebook.content.cells if cell.cell_type == "markdown")
+        if not notebook.code or notebook.name in ("ledger",):
+            continue
+        assert "What you will learn" in text, notebook.name
+        exercises, solutions = (
+            text.count("```{exercise}"),
+            len(re.findall(r"```\{solution\}[^\n]*\n:class: dropdown", text)),
+        )
+        assert exercises >= 2, notebook.name
+        assert exercises == solutions, notebook.name
+
+
+def test_a_statement_whose_page_exists_has_its_badge_there(smoke_book: Built) -> None:
+    pages = set(Project(ROOT).pages)
+    for claim in CATALOGUE.values():
+        page = f"book/{claim.section}"
+        if page in pages:
+            text = (smoke_book.index.parent / f"{page}.html").read_text()
+            assert f'id="claim-{claim.id}"' in text, (claim.id, page)

@@ -1,0 +1,141 @@
+"""Section 4.4 in small: the tutorial's network, differences by hand, and a run on invented photos."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from elementdp.companion.experiments.cifar import (
+    Plan,
+    differences,
+    gap,
+    load_photos,
+    pixels,
+    sentences,
+    stand_in,
+    tutorial_network,
+    whole_network,
+)
+from elementdp.companion.experiments.photos import Open, Told, Way, figure
+from elementdp.learning.support import fast_layers
+from elementdp.privacy import Unit
+
+
+def test_the_network_is_the_tutorials():
+    network = tutorial_network()
+    # conv 3·5·5·6+6, conv 6·5·5·16+16, then 400·120+120, 120·84+84, 84·10+10
+    assert sum(p.numel() for p in network.parameters()) == 456 + 2_416 + 48_120 + 10_164 + 850
+    assert network(torch.zeros(2, 3, 32, 32)).shape == (2, 10)
+    assert fast_layers(network) is not None
+
+
+def test_pixels_lie_between_minus_one_and_one_channels_first():
+    images = np.zeros((1, 32, 32, 3), dtype=np.uint8)
+    images[0, 3, 5, 1] = 255
+    found = pixels(images)
+    assert found.shape == (1, 3, 32, 32)
+    assert found[0, 1, 3, 5] == 1
+    assert found.sum() == 1 - (found.numel() - 1)
+
+
+def line(accuracy, repetition, way=Way.PAIRS, unit=Unit.ELEMENT, k=30, epsilon=3.0):
+    return Told(
+        way=str(way), unit=str(unit), epsilon=epsilon, k=k, clusters=100, users=8_000, images=100, q=0.01, steps=20,
+        sigma=1.0, true_low=9.0, true_up=9.0, step=1.0, rho=1.0, repetition=repetition, iterations=(10, 20),
+        accuracy=accuracy,
+    )  # fmt: skip
+
+
+def test_differences_are_taken_repetition_by_repetition():
+    base = [line((0.5, 0.6), 0, Way.NONE), line((0.4, 0.7), 1, Way.NONE)]
+    mine = [line((0.3, 0.2), 1), line((0.4, 0.5), 0)]
+    first, last = differences(mine, base, lambda told: told.accuracy)
+    assert (first.iteration, last.iteration) == (10, 20)
+    assert first.mean == pytest.approx(-0.1)
+    assert first.standard_error == pytest.approx(0)
+    assert last.mean == pytest.approx((-0.5 - 0.1) / 2)
+    assert last.standard_error == pytest.approx(0.2)  # half of the gap of two values
+    assert last.bar == pytest.approx(1.64 * 0.2)
+    (single, _) = differences(mine[:1], base, lambda told: told.accuracy)
+    assert math.isnan(single.standard_error)
+
+
+def test_a_gap_is_to_the_same_users_without_privacy():
+    base = [line((0.5, 0.6), 0, Way.NONE), line((0.4, 0.7), 1, Way.NONE), line((0.9, 0.9), 0, Way.NONE, k=5)]
+    mean, bar = gap([line((0.3, 0.5), 0), line((0.3, 0.4), 1)], base)
+    assert mean == pytest.approx(-0.2)
+    assert bar == pytest.approx(1.64 * 0.1)
+    assert math.isnan(gap([line((0.3, 0.5), 0)], base)[1])
+    assert gap([line((0.3, 0.5), 0, k=7)], base) is None
+
+
+def test_user_level_lines_are_counted_by_their_gap():
+    base = line((0.5, 0.6), 0, Way.NONE, epsilon=math.inf)
+    users = [line((0.1, 0.2), 0, way, Unit.USER) for way in (Way.PRINTED, Way.TRUE)]
+    users[1] = line((0.1, 0.5), 0, Way.TRUE, Unit.USER)
+    rows = {row.said: row for row in sentences([base, *users])}
+    row = rows["Every user-level line is at least 15 points worse than non-private training."]
+    assert isinstance(row, Open)
+    assert row.found.startswith("1 of 2 such lines")
+    assert "-40.0" in row.found and "-10.0" in row.found
+
+
+def lines_of(repetition, shift=0.0):
+    return [
+        line((0.3, 0.4), repetition, Way.NONE, epsilon=math.inf), line((0.2, 0.39 + shift), repetition, Way.PRINTED),
+        line((0.2, 0.39 + shift), repetition), line((0.1, 0.2 - shift), repetition, Way.TRUE),
+        line((0.1, 0.1), repetition, Way.TRUE, Unit.USER), line((0.1, 0.1), repetition, Way.PRINTED, k=5),
+    ]  # fmt: skip
+
+
+def test_one_repetition_settles_nothing_but_the_accounting():
+    rows = {row.said: row for row in sentences(lines_of(0))}
+    axis = rows.pop("The legend's ε is the element-level ε of the run.")
+    assert axis.verdict == "no"
+    assert axis.found.startswith("2 of 2 printed")  # k = 30 and k = 5
+    assert all(isinstance(row, Open) for row in rows.values())
+
+
+def test_lines_that_differ_in_users_say_so():
+    told = [*lines_of(0), replace(line((0.1, 0.3), 0, Way.PRINTED), users=2_000)]
+    rows = {row.said: row for row in sentences(told + [replace(one, repetition=1) for one in told])}
+    said = "As the sample size n grows, the accuracy improves."
+    assert "n = 8,000 reaches 39.0 %" in rows[said].found and "n = 2,000 30.0 %" in rows[said].found
+    assert rows["The legend's ε is the element-level ε of the run."].found.startswith("3 of 3 printed")
+
+
+def test_repetitions_settle_what_their_bars_allow():
+    pairs = "At the same true ε = 3, all at one rate, sampling pairs beats sampling users."
+    rows = {row.said: row for row in sentences(lines_of(0) + lines_of(1, shift=0.01))}
+    assert rows[pairs].verdict == "yes"
+    assert rows["Fewer elements a user, worse performance."].verdict == "yes"
+    assert isinstance(rows["Every user-level line is at least 15 points worse than non-private training."], Open)
+    assert isinstance(rows["As the sample size n grows, the accuracy improves."], Open)
+    noisy = {row.said: row for row in sentences(lines_of(0) + lines_of(1, shift=-0.2))}
+    assert isinstance(noisy[pairs], Open)
+
+
+def test_units_are_compared_each_at_its_own_rate_where_that_was_run():
+    told = lines_of(0) + lines_of(1, shift=0.01)
+    fair = [line((0.2, 0.3), repetition) for repetition in (0, 1)]
+    fair += [line((0.2, 0.35), repetition, Way.TRUE, Unit.USER) for repetition in (0, 1)]
+    rows = {row.said: row for row in sentences(told, fair)}
+    assert isinstance(
+        rows["At the same true ε = 3, each at its own rate, element level with pairs sampled beats user level."], Open
+    )
+
+
+def test_a_small_run_tells_every_line():
+    pool = stand_in(120, 60)
+    assert "stand-in" in load_photos("stand-in", 120, 60).label
+    plan = Plan(clusters=6, images=8, steps=2, users_a_step=3.0, step_sizes=(0.5,), evaluations=2,
+                legend=(("element", 3.0, 4, 20), ("user", 3.0, 4, 20)))  # fmt: skip
+    found = figure(whole_network(pool, plan), plan, plan.lines())
+    assert [(told.unit, told.way) for told in found] == [
+        ("element", "non-private"), ("element", "as printed"), ("element", "as printed, true ε"),
+        ("element", "pairs sampled"), ("user", "as printed"), ("user", "as printed, true ε"),
+    ]  # fmt: skip
+    assert all(0 <= value <= 1 for told in found for value in told.accuracy)
+    assert all(told.q == pytest.approx(3 / 20) for told in found)

@@ -1,0 +1,86 @@
+"""Figures follow the theme, speak, and stay small."""
+
+import re
+import xml.etree.ElementTree as ET
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+from elementdp.companion.report.figures import INK, PALETTE, SVG_LIMIT, figure_html, svg, use_style
+from elementdp.errors import ArgumentError
+
+ALT = "A line that rises from zero to one."
+
+
+@pytest.fixture
+def figure() -> plt.Figure:
+    with plt.rc_context():
+        use_style()
+        made, axes = plt.subplots()
+        axes.plot([0, 1], [0, 1], color=PALETTE["blue"])
+        axes.set(xlabel="x", ylabel="y")
+        yield made
+        plt.close(made)
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance by the web accessibility guidelines."""
+    channels = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
+    return float(linear @ [0.2126, 0.7152, 0.0722])
+
+
+def contrast(one: str, other: str) -> float:
+    high, low = sorted((luminance(one), luminance(other)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_colours_are_readable_in_both_themes(theme: str) -> None:
+    from support.small_books import ROOT
+
+    sheet = (ROOT / "book" / "_static" / "elementdp.css").read_text()
+    block = re.search(rf'html\[data-theme="{theme}"\] {{(.*?)}}', sheet, flags=re.DOTALL)
+    assert block
+    colours = dict(re.findall(r"--edp-(\w+): (#\w{6})", block[1]))
+    assert set(colours) == {*PALETTE, "ink", "rule"}
+    background = {"light": "#ffffff", "dark": "#121212"}[theme]
+    for name in PALETTE:
+        assert contrast(colours[name], background) >= 3, name
+    assert contrast(colours["ink"], background) >= 7
+    if theme == "light":
+        assert {name: colours[name] for name in PALETTE} == PALETTE
+
+
+def test_svg_names_its_colours_and_is_well_formed(figure: plt.Figure) -> None:
+    markup = svg(figure, "a")
+    ET.fromstring(markup)
+    assert f"var(--edp-blue, {PALETTE['blue']})" in markup
+    assert f"var(--edp-ink, {INK})" in markup
+    assert "background" not in markup
+
+
+def test_ids_differ_between_figures_agree_between_runs_and_resolve(figure: plt.Figure) -> None:
+    one, other = svg(figure, "one"), svg(figure, "other")
+    ids = set(re.findall(r'\bid="([^"]*)"', one))
+    assert not ids & set(re.findall(r'\bid="([^"]*)"', other))
+    assert set(re.findall(r'(?:href="#|url\(#)([^")]*)', one)) <= ids
+    assert one == svg(figure, "one")
+
+
+def test_a_figure_speaks(figure: plt.Figure) -> None:
+    markup = figure_html(figure, 'He said "up".', "A caption.", name="fig-x")
+    assert 'aria-label="He said &quot;up&quot;."' in markup
+    assert "<figcaption" in markup
+    with pytest.raises(ArgumentError, match="alt"):
+        figure_html(figure, "  ")
+
+
+def test_a_heavy_figure_becomes_a_picture(figure: plt.Figure) -> None:
+    rng = np.random.default_rng(0)
+    figure.axes[0].scatter(*rng.random((2, 20_000)), c=rng.random(20_000))
+    markup = figure_html(figure, ALT)
+    assert "<svg" not in markup
+    assert f'<img alt="{ALT}" src="data:image/png;base64,' in markup
+    assert len(svg(figure, "x")) > SVG_LIMIT

@@ -1,0 +1,169 @@
+"""``elementdp histogram`` end to end: what it writes, and that a refusal is one line and leaves nothing behind."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+from elementdp.cli import main
+from elementdp.histogram import output as output_module
+from elementdp.histogram.radius import RHO_GRID
+
+COLUMNS = ["--user", "user", "--item", "url", "--element", "domain"]
+BUDGET = ["--epsilon", "1", "--delta", "1e-6"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    rows = [(f"u{k}", f"http://{site}.org/") for k in range(300) for site in ("a", "b")]
+    pd.DataFrame(rows, columns=["user", "url"]).to_csv(tmp_path / "events.csv", index=False)
+    (tmp_path / "list.txt").write_text("http://a.org/\nhttp://b.org/\nhttp://c.org/\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["elementdp", "histogram", *arguments])
+    try:
+        main()
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    return 0
+
+
+def test_csv_with_its_guarantee_beside(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run(monkeypatch, "events.csv", *COLUMNS, *BUDGET) == 0
+    table = pd.read_csv(folder / "events.histogram.csv")
+    assert table["item"].tolist() == ["http://a.org/", "http://b.org/"]
+    assert ((table["count"] - 300).abs() < 8 * table["noise"]).all()
+    promise = json.loads((folder / "events.histogram.csv.guarantee.json").read_text())
+    assert (promise["epsilon"], promise["delta"], promise["unit"]) == (1.0, 1e-6, "one element of one user")
+    assert promise["rho"] in RHO_GRID
+    assert promise["items"] == "discovered privately"
+    assert [stage["stage"] for stage in promise["spent"]] == ["discovery", "choice of rho", "release"]
+
+
+@pytest.mark.parametrize("domain", ["list.txt", "list.csv"])
+def test_parquet_and_json_carry_it_inside(folder: Path, monkeypatch: pytest.MonkeyPatch, domain: str) -> None:
+    (folder / "list.csv").write_text("url\nhttp://a.org/\nhttp://b.org/\nhttp://c.org/\n")
+    given = ["events.csv", *COLUMNS, *BUDGET, "--domain", domain, "--rho", "1"]
+    assert run(monkeypatch, *given, "--output", "h.parquet") == 0
+    assert run(monkeypatch, *given, "--output", "h.json") == 0
+    promise = json.loads(pq.read_schema("h.parquet").metadata[b"elementdp"])
+    content = json.loads(Path("h.json").read_text())
+    assert promise == content["guarantee"]
+    assert promise["items"] == "public list"
+    assert [row["item"] for row in content["histogram"]] == pq.read_table("h.parquet").column("item").to_pylist()
+    assert len(content["histogram"]) == 3
+    assert not Path("h.json.guarantee.json").exists()
+
+
+def test_seed_repeats_and_is_said_to_be_for_testing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("one.csv", "two.csv"):
+        assert run(monkeypatch, "events.csv", *COLUMNS, *BUDGET, "--seed", "1", "--output", name) == 0
+    assert Path("one.csv").read_bytes() == Path("two.csv").read_bytes()
+    assert "testing only" in capsys.readouterr().err
+    promise = json.loads(Path("one.csv.guarantee.json").read_text())
+    assert promise["statement"].startswith("NONE")
+    assert promise["epsilon"] is None
+    assert promise["delta"] is None
+
+
+BAD_FILES = {
+    "empty.csv": b"",
+    "header.csv": b"user,url\n",
+    "short.csv": b"user,url\nu,http://a.org/\nv\n",
+    "binary.csv": b"user,url\nu,\xff\xfe\n",
+    "nothing.jsonl": b"\n\n",
+    "broken.jsonl": b'{"user": "u", "url": "http://a.org/"}\n{"user": \n',
+    "list.jsonl": b"[1]\n",
+    "nested.jsonl": b'{"user": ["u"], "url": "http://a.org/"}\n',
+    "later.jsonl": b'{"user": "u", "url": "http://a.org/"}\n{"user": "v"}\n',
+    "broken.parquet": b"PAR1 not really",
+    "odd.xls": b"user,url\n",
+    "gap.csv": b"user,url\n,http://a.org/\n",
+    "other.csv": b"person,url\nu,http://a.org/\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["empty.csv", *COLUMNS, *BUDGET], "is empty"),
+        (["header.csv", *COLUMNS, *BUDGET], "no events"),
+        (["short.csv", *COLUMNS, *BUDGET], "#3"),
+        (["binary.csv", *COLUMNS, *BUDGET], "UTF8"),
+        (["nothing.jsonl", *COLUMNS, *BUDGET], "is empty"),
+        (["broken.jsonl", *COLUMNS, *BUDGET], "row 2: not a line of JSON"),
+        (["list.jsonl", *COLUMNS, *BUDGET], "row 1: a JSON object was expected"),
+        (["nested.jsonl", *COLUMNS, *BUDGET], "row 1: 'user' must be a string or a number"),
+        (["later.jsonl", *COLUMNS, *BUDGET], "row 2: 'url' is missing"),
+        (["broken.parquet", *COLUMNS, *BUDGET], "not a Parquet file"),
+        (["odd.xls", *COLUMNS, *BUDGET], "unknown extension '.xls'"),
+        (["gap.csv", *COLUMNS, *BUDGET], "row 1: 'user' is missing"),
+        (["other.csv", *COLUMNS, *BUDGET], "no column 'user'"),
+        (["missing.csv", *COLUMNS, *BUDGET], "does not exist"),
+        (["events.csv", *COLUMNS, "--epsilon", "0", "--delta", "1e-6"], "--epsilon must be"),
+        (["events.csv", *COLUMNS, "--epsilon", "1", "--delta", "1"], "--delta must be"),
+        (["events.csv", *COLUMNS, *BUDGET, "--rho", "-2"], "--rho must be"),
+        (["events.csv", *COLUMNS, *BUDGET, "--count", "times"], "no column 'times'"),
+        (["events.csv", *COLUMNS, *BUDGET, "--domain", "small.txt"], "row 2: item 'http://b.org/' is not in"),
+        (["events.csv", *COLUMNS, *BUDGET, "--ignore-unknown-items"], "--ignore-unknown-items must be given with a"),
+        (["events.csv", *COLUMNS, *BUDGET, "--domain", "void.txt"], "lists no items"),
+        (["events.csv", *COLUMNS, *BUDGET, "--output", "h.xls"], "--output must be"),
+        (["events.csv", *COLUMNS, *BUDGET, "--output", "none/h.csv"], "a folder that exists"),
+        (["events.csv", *COLUMNS, *BUDGET, "--output", "events.csv"], "--output must be a new file"),
+    ],
+)
+def test_a_refusal_is_one_line_and_leaves_nothing(
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    message: str,
+) -> None:
+    for name, content in BAD_FILES.items():
+        (folder / name).write_bytes(content)
+    (folder / "small.txt").write_text("http://a.org/\n")
+    (folder / "void.txt").write_text("\n")
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    assert run(monkeypatch, *arguments) == 2
+    said = capsys.readouterr().err
+    assert message in said
+    assert "Traceback" not in said
+    assert {path: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_a_failed_write_leaves_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full_disk(result: object, path: Path) -> None:
+        path.write_text("half")
+        raise OSError("no space left")
+
+    monkeypatch.setitem(output_module.WRITERS, ".csv", full_disk)
+    before = set(folder.iterdir())
+    assert run(monkeypatch, "events.csv", *COLUMNS, *BUDGET) == 2
+    assert "no space left" in capsys.readouterr().err
+    assert set(folder.iterdir()) == before
+
+
+def test_force_replaces(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = ["events.csv", *COLUMNS, *BUDGET, "--output", "h.csv"]
+    assert run(monkeypatch, *given) == 0
+    assert run(monkeypatch, *given) == 2
+    assert run(monkeypatch, *given, "--force") == 0
+
+
+def test_help_needs_no_torch() -> None:
+    code = "import sys; from elementdp.cli import cli; cli(['histogram', '--help'], standalone_mode=False); "
+    code += "assert 'torch' not in sys.modules and 'pyarrow' not in sys.modules"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "--epsilon" in done.stdout

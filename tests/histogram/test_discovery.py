@@ -1,0 +1,137 @@
+"""Private discovery: the threshold's δ in closed form and by simulation, the sensitivity by enumeration."""
+
+import itertools
+import math
+
+import mpmath as mp
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binomtest
+
+from elementdp.errors import ArgumentError
+from elementdp.histogram.discovery import Threshold, discover, heaviest, named
+from elementdp.histogram.noise import seeded_noise
+from elementdp.histogram.projection import COUNT_UNITS
+from elementdp.histogram.spill import Spill, hash_strings
+
+Rows = list[tuple[int, str]]
+
+
+def quiet(stage: str, share: float) -> None:
+    pass
+
+
+def no_noise(values: np.ndarray, scale: float) -> np.ndarray:
+    return values
+
+
+def part(rows: Rows) -> pa.Table:
+    keys = pa.array([row[0] for row in rows], pa.uint64())
+    units = pa.array([COUNT_UNITS] * len(rows), pa.int64())
+    return pa.table({"key": keys, "item": pa.array([row[1] for row in rows], pa.string()), "units": units})
+
+
+def weights(rows: Rows, rule: Threshold) -> dict[str, int]:
+    groups, words = named(part(rows), rule.most_items, one_item=rule.one_item)
+    totals: dict[str, int] = {}
+    for item, weight in zip(groups.items.tolist(), groups.project(rule.ball).tolist(), strict=True):
+        totals[words[item].as_py()] = totals.get(words[item].as_py(), 0) + weight
+    return totals
+
+
+@pytest.mark.parametrize("delta", [1e-12, 5e-7, 0.01])
+@pytest.mark.parametrize("most", [1, 7, 100])
+def test_threshold_pays_exactly_its_delta(delta: float, most: int) -> None:
+    rule = Threshold.of(0.1, delta, most, one_item=False)
+    with mp.workdps(40):
+        leaks = []
+        for size in range(1, most + 1):
+            reach = mp.floor(mp.sqrt(mp.mpf(2) ** 60 / size))
+            tail = mp.erfc((rule.value - reach - 1) / mp.mpf(rule.scale) / mp.sqrt(2)) / 2
+            leaks.append(1 - (1 - tail) ** size)
+        assert 0.9999 * delta <= max(leaks) <= delta
+    assert rule.delta() == pytest.approx(float(max(leaks)), rel=1e-6)
+
+
+def test_heaviest_weight_is_what_the_projection_gives() -> None:
+    rule = Threshold.of(0.1, 1e-6, 100, one_item=False)
+    for size in (1, 2, 3, 50, 100):
+        found = weights([(1, f"item {k}") for k in range(size)], rule)
+        assert len(found) == size
+        assert heaviest(rule.ball, size) - 1 <= max(found.values()) <= heaviest(rule.ball, size)
+
+
+def test_sensitivity_by_enumeration() -> None:
+    """All neighbours of a small sample: one group names any of the subsets of four items instead."""
+    rule = Threshold.of(0.1, 1e-6, 3, one_item=False)
+    items = "abcd"
+    subsets = [s for size in range(5) for s in itertools.combinations(items, size)]
+    others: Rows = [(2, "a"), (2, "b"), (3, "d")]
+    vectors = [weights(others + [(1, item) for item in subset], rule) for subset in subsets]
+    dense = np.array([[vector.get(item, 0) for item in items] for vector in vectors], dtype=float)
+    furthest = max(np.linalg.norm(x - y) for x, y in itertools.combinations(dense, 2))
+    assert furthest == pytest.approx(rule.sensitivity, rel=1e-8)
+    assert furthest <= rule.sensitivity
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 5), st.sampled_from("abcdefghij")), max_size=40),
+    st.sets(st.sampled_from("abcdefghij")),
+    st.integers(1, 4),
+)
+@settings(max_examples=100, deadline=None, derandomize=True)
+def test_one_group_moves_weights_within_the_sensitivity_and_names_few(rows: Rows, other: set[str], most: int) -> None:
+    rule = Threshold.of(0.1, 1e-6, most, one_item=False)
+    neighbour = [row for row in rows if row[0] != 0] + [(0, item) for item in sorted(other)]
+    x, y = weights(rows, rule), weights(neighbour, rule)
+    assert sum((x.get(item, 0) - y.get(item, 0)) ** 2 for item in x.keys() | y.keys()) <= 2 * rule.ball.radius**2
+    fresh = x.keys() - y.keys()
+    assert len(fresh) <= most
+    assert all(x[item] <= heaviest(rule.ball, len(fresh)) for item in fresh)
+
+
+def test_one_item_elements_move_by_one_weight() -> None:
+    rule = Threshold.of(0.1, 1e-6, 100, one_item=True)
+    both = weights([(1, "a"), (1, "b")], rule)  # groups whose hashes collided: still bounded one by one
+    assert both == {"a": rule.ball.radius, "b": rule.ball.radius}
+    assert rule.sensitivity == rule.ball.radius
+    assert rule.most_items == 1
+
+
+def release(rows: Rows, rule: Threshold, add_noise: object) -> list[str]:
+    with Spill(pa.string()) as spill:
+        spill.add_table(part(rows))
+        return discover(spill, rule, add_noise, quiet).items  # type: ignore[arg-type]
+
+
+def test_common_items_are_found_in_order_and_rare_ones_are_not() -> None:
+    rule = Threshold.of(0.5, 1e-6, 10, one_item=False)
+    rows = [(key, word) for key in range(2000) for word in ("zebra", "ant")] + [(5000, "secret")]
+    scattered = [
+        (int(key), word)
+        for key, word in zip(hash_strings(pa.array([str(k) for k, _ in rows])), [w for _, w in rows], strict=True)
+    ]
+    assert release(scattered, rule, no_noise) == ["ant", "zebra"]
+
+
+def test_a_group_of_its_own_is_released_no_more_often_than_its_delta() -> None:
+    delta, runs, size = 0.2, 4000, 5
+    rule = Threshold.of(1.0, delta, size, one_item=False)
+    add_noise = seeded_noise(0)
+    leaks = 0
+    weight = heaviest(rule.ball, size)
+    for _ in range(runs):
+        leaks += bool((add_noise(np.full(size, weight), rule.scale) >= rule.value).any())
+    low = binomtest(leaks, runs).proportion_ci(0.9999, method="exact").low
+    assert low <= delta
+    assert leaks / runs > delta / 20  # the bound is not vacuous: some number of items comes near it
+
+
+@pytest.mark.parametrize("most", [0, -3, 1.5])
+def test_bad_number_of_items(most: float) -> None:
+    with pytest.raises(ArgumentError, match="max_items_per_element"):
+        Threshold.of(0.1, 1e-6, most, one_item=False)  # type: ignore[arg-type]
+    assert math.isfinite(Threshold.of(0.1, 1e-6, 1, one_item=False).value)
