@@ -7,7 +7,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from elementdp.companion.report.figures import INK, PALETTE, SVG_LIMIT, figure_html, svg, use_style
+from elementdp.companion.report.figures import SVG_LIMIT, figure_html, svg
+from elementdp.companion.style import INK, PALETTE, use_style
 from elementdp.errors import ArgumentError
 
 ALT = "A line that rises from zero to one."

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 
 from elementdp.companion.experiments.photos.curves import Told
 from elementdp.companion.experiments.photos.lines import Way
-from elementdp.companion.report import PALETTE
+from elementdp.companion.style import PALETTE
 from elementdp.privacy import Unit
 from elementdp.privacy.digits import rounded_up
 

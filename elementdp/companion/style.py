@@ -1,0 +1,54 @@
+"""The book's one figure style: its colours, and matplotlib's settings. A leaf: whoever draws may import it."""
+
+import matplotlib as mpl
+from cycler import cycler
+
+PALETTE = {
+    "blue": "#0072b2",
+    "vermillion": "#d55e00",
+    "green": "#009e73",
+    "purple": "#a8487f",
+    "orange": "#b87800",
+    "sky": "#3288bd",
+    "grey": "#767676",
+}
+"""Colour-blind safe hues (after Okabe and Ito), darkened until each reaches contrast 3 on white."""
+
+INK = "#1b1b1b"
+RULE = "#c9c9c9"
+
+_STYLE: dict[str, object] = {
+    "figure.figsize": (6.0, 3.7),
+    "figure.constrained_layout.use": True,
+    "savefig.transparent": True,
+    "svg.fonttype": "path",
+    "font.size": 11,
+    "axes.titlesize": 11,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.labelsize": 11,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "axes.facecolor": "none",
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": RULE,
+    "grid.linewidth": 0.6,
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "legend.frameon": False,
+    "legend.fontsize": 10,
+    "lines.linewidth": 1.9,
+    "lines.markersize": 5,
+    "axes.prop_cycle": cycler(color=list(PALETTE.values()))
+    + cycler(linestyle=["-", "--", "-.", ":", (0, (5, 1, 1, 1)), (0, (3, 1)), (0, (1, 1))]),
+}
+
+
+def use_style() -> None:
+    """Make the book's style the default of every figure that follows: for notebooks, never called by the package."""
+    mpl.use("agg")
+    mpl.rcParams.update(_STYLE)  # type: ignore[arg-type]
