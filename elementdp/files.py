@@ -1,9 +1,12 @@
 """Files that are either whole or not there, and the hashes that tell."""
 
+import errno
 import hashlib
 import os
-import tempfile
+import secrets
 from pathlib import Path
+
+from elementdp.errors import ArgumentError
 
 
 def sha256_bytes(data: bytes) -> str:
@@ -18,16 +21,38 @@ def sha256_file(path: Path) -> str:
 
 
 def write_atomic(path: Path, data: bytes | str) -> None:
-    """Write a file so that whoever is killed in between leaves the old file or the new one, never half of it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    content = data.encode() if isinstance(data, str) else data
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    """Write a file so that whoever is killed in between leaves the old file or the new one, never half of it.
+
+    The file gets the mode an ordinary new file has; through a symbolic link, the file it points at is replaced.
+    """
+    target = path.resolve()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
     try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(content)
+        with partial.open("xb") as stream:
+            stream.write(data.encode() if isinstance(data, str) else data)
             stream.flush()
             os.fsync(stream.fileno())
-        Path(name).replace(path)
+        partial.replace(target)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        partial.unlink(missing_ok=True)
         raise
+
+
+def require_writable(name: str, path: Path, size: int = 1 << 20) -> Path:
+    """Return ``path`` if a file of ``size`` bytes can be written beside it now; asked before work begins, not after.
+
+    Raises:
+        ArgumentError: names the argument ``name`` and says what stands in the way (a full or read-only disk, …).
+    """
+    probe = path.resolve().parent / f".{path.name}.{secrets.token_hex(8)}"
+    try:
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        try:
+            probe.write_bytes(bytes(size))
+        finally:
+            probe.unlink(missing_ok=True)
+    except OSError as error:
+        raise ArgumentError(name, str(path), f"a file that can be written ({error.strerror})") from error
+    return path
