@@ -42,7 +42,7 @@ def test_a_new_file_has_the_ordinary_mode_and_a_link_stays_a_link(tmp_path: Path
 def test_what_cannot_be_written_is_known_before_the_work(tmp_path: Path) -> None:
     assert require_writable("output", tmp_path / "a.csv") == tmp_path / "a.csv"
     assert not list(tmp_path.iterdir())
-    with pytest.raises(ArgumentError, match="output .*directory"):
+    with pytest.raises(ArgumentError, match=r"output .*directory"):
         require_writable("output", tmp_path)
     with pytest.raises(ArgumentError, match="No such file"):
         require_writable("output", tmp_path / "absent" / "a.csv")
