@@ -89,10 +89,15 @@ def _slope(model: Model, loss: MarginLoss, a: FloatArray, b: FloatArray, s0: Flo
 
 
 def _proximal_slope(loss: MarginLoss, a: FloatArray, b: FloatArray, y: FloatArray) -> FloatArray:
-    """The root of t = φ'(a - bt): Newton's method kept inside the bracket [0, φ'(a)]."""
+    """The root of t = φ'(a - bt): Newton's method kept inside the bracket [0, φ'(a)].
+
+    A step of Newton's that does not halve the one before gives way to bisection: where the slope bends sharply Newton's
+    method alone can go back and forth between two points for ever.
+    """
     edge = loss.slope(a, y)
     low, high = np.minimum(edge, 0.0), np.maximum(edge, 0.0)
     t = edge / (1 + b * loss.curve(a, y))
+    step = high - low
     for _ in range(_BISECTIONS):
         s = a - b * t
         gap = t - loss.slope(s, y)
@@ -100,5 +105,7 @@ def _proximal_slope(loss: MarginLoss, a: FloatArray, b: FloatArray, y: FloatArra
             break
         low, high = np.where(gap < 0, t, low), np.where(gap > 0, t, high)
         newton = t - gap / (1 + b * loss.curve(s, y))
-        t = np.where((newton >= low) & (newton <= high), newton, (low + high) / 2)
+        safe = (newton >= low) & (newton <= high) & (np.abs(newton - t) <= step / 2)
+        moved = np.where(safe, newton, (low + high) / 2)
+        step, t = np.abs(moved - t), moved
     return np.asarray(t)

@@ -121,3 +121,13 @@ def test_truncated_step_never_passes_the_floor(
 def test_pseudo_huber_refuses_no_width() -> None:
     with pytest.raises(ValueError, match="width"):
         PseudoHuber(0.0)
+
+
+def test_the_proximal_slope_does_not_go_back_and_forth() -> None:
+    """Newton's method alone cycles here: t = φ'(3 - 36t) for the logistic loss has its root near 0.09."""
+    found = aprox(
+        Model.PROXIMAL, Logistic(), np.array([[0.0], [-0.5]]), np.array([[0.0], [-6.0]]), np.array([-1.0]), 1.0
+    )[:, 0]
+    at = float(found[1])
+    gradient = Logistic().slope(np.array(-6.0 * at), np.array(-1.0)) * -6.0 + (at + 0.5)
+    assert abs(float(gradient)) < 1e-9
