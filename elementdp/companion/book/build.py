@@ -16,11 +16,11 @@ from nbformat import NotebookNode
 from elementdp.companion.book.console import Board
 from elementdp.companion.book.execute import Workers
 from elementdp.companion.book.notebooks import Notebook, profile_values, read_all
-from elementdp.companion.book.project import BookError, Project
+from elementdp.companion.book.project import BookError, Project, keep
 from elementdp.companion.book.provenance import Provenance, commit, versions
 from elementdp.companion.book.run import Outcome, Runner
 from elementdp.companion.book.stage import signed, stage, with_outputs, write_sources
-from elementdp.files import sha256_file, write_atomic
+from elementdp.files import sha256_file
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def _rebuild(project: Project, pages: Mapping[str, tuple[Notebook, NotebookNode]
             board.say("pages unchanged")
             return False
     _jupyter_book(project, pages, project.build, strict=True)
-    write_atomic(manifest, json.dumps({"inputs": inputs, "outputs": _tree(html)}))
+    keep(manifest, json.dumps({"inputs": inputs, "outputs": _tree(html)}))
     return True
 
 

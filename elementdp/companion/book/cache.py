@@ -14,9 +14,9 @@ import nbformat
 from nbformat import NotebookNode
 
 from elementdp.companion.book.notebooks import Notebook
-from elementdp.companion.book.project import Project
+from elementdp.companion.book.project import Project, keep
 from elementdp.companion.book.provenance import Provenance
-from elementdp.files import sha256_bytes, write_atomic
+from elementdp.files import sha256_bytes
 
 KEEP = 6
 """How many executed versions of one notebook stay: the three profiles, and their predecessors."""
@@ -123,7 +123,7 @@ class Cache:
     def put(self, name: str, entry: str, executed: Executed) -> None:
         """Keep an executed notebook, and drop the oldest ones beyond :data:`KEEP`."""
         path = self._path(name, entry)
-        write_atomic(path, seal({"notebook": executed.notebook, "provenance": executed.provenance.as_json()}))
+        keep(path, seal({"notebook": executed.notebook, "provenance": executed.provenance.as_json()}))
         kept = sorted(path.parent.glob("*.json"), key=lambda other: other.stat().st_mtime, reverse=True)
         for old in kept[KEEP:]:
             old.unlink()

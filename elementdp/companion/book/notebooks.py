@@ -9,7 +9,7 @@ from nbformat import NotebookNode
 
 from elementdp.companion.book.parameters import Parameter, read_parameters, resolve
 from elementdp.companion.book.project import BookError, Project
-from elementdp.errors import ArgumentError
+from elementdp.errors import one_of
 
 PROFILES = ("smoke", "quick", "paper")
 """CI in seconds, the default in minutes, the paper's own sizes."""
@@ -58,8 +58,7 @@ def read_all(project: Project) -> list[Notebook]:
 
 def profile_values(project: Project, profile: str) -> dict[str, dict[str, Any]]:
     """What a profile sets, by notebook and parameter: every name and type checked before anything runs."""
-    if profile not in PROFILES:
-        raise ArgumentError("profile", profile, "one of " + ", ".join(PROFILES))
+    one_of("profile", profile, PROFILES)
     path = project.root / "book" / "profiles.yml"
     content = yaml.safe_load(path.read_text()) if path.is_file() else {}
     unknown = set(content or {}) - set(PROFILES)

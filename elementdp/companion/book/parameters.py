@@ -1,25 +1,23 @@
 """What can be turned in a notebook: the typed, commented lines of its ``parameters`` cell."""
 
 import ast
-import io
-import math
 import re
-import tokenize
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
-import yaml
 from nbformat import NotebookNode
-from pydantic import TypeAdapter, ValidationError
+from papermill.translators import PythonTranslator
+from pydantic import Field, FiniteFloat, TypeAdapter, ValidationError
 
 from elementdp.companion.book.project import BookError
 from elementdp.errors import ArgumentError
 
-_TYPES = {"int": int, "float": float, "str": str, "bool": bool, "list": list}
+_TYPES: Mapping[str, Any] = {"int": int, "float": FiniteFloat, "str": str, "bool": bool}
 
-_RANGES: Mapping[str, Callable[[float], bool]] = {"> 0": lambda x: x > 0, "in (0, 1]": lambda x: 0 < x <= 1}
+_RANGES: Mapping[str, Any] = {"> 0": Field(gt=0), "in (0, 1]": Field(gt=0, le=1), ">= 0": Field(ge=0)}
 
 
 @dataclass(frozen=True)
@@ -32,26 +30,30 @@ class Parameter:
     meaning: str
 
     @property
-    def _adapter(self) -> TypeAdapter[Any]:
-        return TypeAdapter(eval(self.type, {"__builtins__": {}}, _TYPES))
+    def is_list(self) -> bool:
+        """Whether the value is a list of entries."""
+        return self.type.startswith("list[")
 
-    def check(self, value: object) -> Any:
-        """The value as this parameter's type, or an error that names the parameter and the type."""
+    @cached_property
+    def _adapter(self) -> TypeAdapter[Any]:
+        """The type as pydantic checks it: what the cell says, with the choices and the range its meaning ends in."""
+        name = self.type.removeprefix("list[").removesuffix("]")
+        if name not in _TYPES:
+            raise BookError(f"parameter {self.name}: {self.type} is none of {', '.join(_TYPES)} and their lists")
+        entry: Any = Literal[self.choices] if self.choices else _TYPES[name]
+        if self.range:
+            entry = Annotated[entry, _RANGES[self.range]]
+        return TypeAdapter(list[entry] if self.is_list else entry)
+
+    def check(self, value: object, *, strict: bool = True) -> Any:
+        """The value as this parameter's type, or an error that names the parameter and says what would be right."""
         try:
-            checked = self._adapter.validate_python(value, strict=True)
-        except ValidationError:
-            raise ArgumentError(f"parameter {self.name}", value, f"of type {self.type}") from None
-        for item in checked if isinstance(checked, list) else [checked]:
-            if isinstance(item, float) and not math.isfinite(item):
-                raise ArgumentError(f"parameter {self.name}", value, "finite")
-            if self.choices and item not in self.choices:
-                raise ArgumentError(f"parameter {self.name}", value, "one of " + ", ".join(self.choices))
-            if self.range and not _RANGES[self.range](item):
-                each = " for each entry" if isinstance(checked, list) else ""
-                raise ArgumentError(f"parameter {self.name}", value, self.range + each)
-        if self.name == "seed" and checked < 0:
-            raise ArgumentError("parameter seed", value, ">= 0")
-        return checked
+            return self._adapter.validate_python(value, strict=strict)
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = f"entry {first['loc'][0] + 1} of " if first["loc"] and isinstance(first["loc"][0], int) else ""
+            expected = first["msg"].removeprefix("Input should be ")
+            raise ArgumentError(f"{where}parameter {self.name}", first["input"], expected) from None
 
     @property
     def choices(self) -> tuple[str, ...]:
@@ -62,24 +64,16 @@ class Parameter:
 
     @property
     def range(self) -> str:
-        """Where a number (or each entry of a list) has to lie, if its meaning ends in ``(> 0)`` or ``(in (0, 1])``."""
-        return next((words for words in _RANGES if self.meaning.endswith(f"({words})")), "")
+        """Where a number (or each entry of a list) has to lie: its meaning ends in ``(> 0)`` or ``(in (0, 1])``."""
+        stated = next((words for words in _RANGES if self.meaning.endswith(f"({words})")), "")
+        return ">= 0" if self.name == "seed" else stated
 
     def parse(self, text: str) -> Any:
-        """A value as typed on the command line: YAML, or for a list also ``1,2,3``."""
-        if self.type == "str":
-            return self.check(text if self.choices else _from_here(text))
-        if self.type.startswith("list") and not text.lstrip().startswith("["):
-            text = f"[{text}]"
-        try:
-            value = yaml.safe_load(text)
-        except yaml.YAMLError:
-            raise ArgumentError(f"parameter {self.name}", text, f"of type {self.type}") from None
-        if isinstance(value, str):  # YAML 1.1 leaves 1e-5 a string: it wants a dot and a signed exponent
-            value = _number(value)
-        elif isinstance(value, list):
-            value = [_number(item) if isinstance(item, str) and "float" in self.type else item for item in value]
-        return self.check(value)
+        """A value as typed on the command line; a list is ``1,2,3``, in brackets or not."""
+        if self.is_list:
+            entries = text.strip().removeprefix("[").removesuffix("]").split(",")
+            return self.check([entry.strip() for entry in entries], strict=False)
+        return self.check(_from_here(text) if self.type == "str" and not self.choices else text, strict=False)
 
 
 def _from_here(text: str) -> str:
@@ -91,39 +85,30 @@ def _from_here(text: str) -> str:
     return text if text in SOURCES else str(Path(text).absolute())  # a source's name stays one, whatever lies here
 
 
-def _number(text: str) -> float | str:
-    try:
-        return float(text)
-    except ValueError:
-        return text
-
-
 def read_parameters(notebook: NotebookNode, where: str) -> dict[str, Parameter]:
-    """The parameters of a notebook by name, in the order of their cell; empty where it has no such cell."""
+    """The parameters of a notebook by name, in the order of their cell; empty where it has no such cell.
+
+    papermill reads the lines; that each one was read, has a type and a default of that type is checked here, because
+    papermill passes silently over what it cannot read.
+    """
     cells = [cell for cell in notebook.cells if "parameters" in cell.metadata.get("tags", [])]
     if not cells:
         return {}
     if len(cells) > 1:
         raise BookError(f"{where} has {len(cells)} cells tagged parameters; papermill fills only the first")
-    source = cells[0].source
-    comments = {
-        token.start[0]: token.string.lstrip("# ")
-        for token in tokenize.generate_tokens(io.StringIO(source).readline)
-        if token.type == tokenize.COMMENT
-    }
+    read = PythonTranslator.inspect(cells[0])
     found = {}
-    for line in ast.parse(source).body:
-        if not (isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name) and line.value is not None):
+    for line in ast.parse(cells[0].source).body:
+        name = line.target.id if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name) else ""
+        inferred = next((one for one in read if one.name == name), None)
+        if inferred is None:
             raise BookError(
                 f"{where}, parameters cell, line {line.lineno}: write 'name: type = value  # meaning', "
                 f"got {ast.unparse(line)!r}"
             )
-        name = line.target.id
-        parameter = Parameter(
-            name, ast.unparse(line.annotation), ast.literal_eval(line.value), comments.get(line.end_lineno or 0, "")
-        )
-        parameter.check(parameter.default)
-        found[name] = parameter
+        default = ast.literal_eval(inferred.default)
+        found[name] = Parameter(name, inferred.inferred_type_name, default, inferred.help)
+        found[name].check(default)
     return found
 
 

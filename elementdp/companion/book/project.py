@@ -8,6 +8,10 @@ from typing import Any
 import yaml
 
 from elementdp.errors import ArgumentError, ElementdpError
+from elementdp.files import require_writable, write_atomic
+
+CHECKOUT = Path(__file__).resolve().parents[3]
+"""The checkout this package is installed from, if it is."""
 
 
 class BookError(ElementdpError):
@@ -23,10 +27,10 @@ class Project:
     root: Path
 
     @classmethod
-    def find(cls, start: Path | None = None) -> "Project":
-        """The checkout around ``start`` (the working directory), or the one this package is installed from."""
+    def find(cls, start: Path | None = None, otherwise: Path = CHECKOUT) -> "Project":
+        """The checkout around ``start`` (the working directory), or else the one this package is installed from."""
         here = (start or Path.cwd()).resolve()
-        for folder in (here, *here.parents, Path(__file__).resolve().parents[3]):
+        for folder in (here, *here.parents, otherwise):
             if (folder / "_toc.yml").is_file() and (folder / "_config.yml").is_file():
                 return cls(folder)
         raise BookError(f"no book here: neither {here} nor a folder above it holds _toc.yml and _config.yml")
@@ -35,6 +39,14 @@ class Project:
     def build(self) -> Path:
         """Everything a build leaves behind; safe to delete."""
         return self.root / "_build"
+
+    def ready(self) -> None:
+        """Refuse, before a notebook runs, to work where its result could not be kept."""
+        try:
+            self.build.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise BookError(f"{self.build} cannot be made: {error.strerror}") from error
+        require_writable("the build folder", self.build / "probe")
 
     @cached_property
     def pages(self) -> tuple[str, ...]:
@@ -69,6 +81,14 @@ class Project:
         if page is None:
             raise ArgumentError("notebook", name, "one of " + ", ".join(self.names))
         return page
+
+
+def keep(path: Path, text: str) -> None:
+    """Write a result whole or not at all; a disk that refuses it is said in one line."""
+    try:
+        write_atomic(path, text)
+    except OSError as error:
+        raise BookError(f"{path} cannot be written: {error.strerror}") from error
 
 
 def _files(node: Any) -> list[str]:

@@ -50,6 +50,7 @@ class Runner:
         found, damaged = self.cached(notebook, parameters)
         if found:
             return Outcome(notebook, found, cached=True)
+        self.project.ready()
         # Before the run: a commit made while it runs did not make these numbers.
         made_by = commit(self.project.root)
         content, seconds = self.workers.execute(notebook, parameters, progress)

@@ -11,16 +11,19 @@ from elementdp.cli.options import Group
 from elementdp.companion.book.build import build
 from elementdp.companion.book.console import Board, summary
 from elementdp.companion.book.execute import Workers
-from elementdp.companion.book.notebooks import Notebook, profile_values, read_all
+from elementdp.companion.book.notebooks import PROFILES, Notebook, profile_values, read_all
 from elementdp.companion.book.parameters import resolve
-from elementdp.companion.book.project import Project
+from elementdp.companion.book.project import Project, keep
 from elementdp.companion.book.run import Runner
 from elementdp.companion.book.stage import signed
 from elementdp.companion.book.sweep import sweep
-from elementdp.errors import ArgumentError, at_least
+from elementdp.errors import ArgumentError
+from elementdp.files import require_writable
 
-_profile = click.option("--profile", default="quick", show_default=True, help="smoke, quick or paper.")
-_jobs = click.option("--jobs", type=int, default=1, show_default=True, help="Notebooks to run at once.")
+_profile = click.option("--profile", type=click.Choice(PROFILES), default="quick", show_default=True)
+_jobs = click.option(
+    "--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Notebooks to run at once."
+)
 
 
 @click.group("book", cls=Group)
@@ -34,7 +37,7 @@ def command() -> None:
 @_jobs
 def build_command(profile: str, only: str | None, jobs: int) -> None:
     """Execute what changed, build the static book and print where to open it."""
-    built = build(Project.find(), profile, only, at_least("jobs", jobs, 1))
+    built = build(Project.find(), profile, only, jobs)
     Console().print(summary(built.outcomes))
     click.echo(f"open {built.index}")
 
@@ -53,26 +56,25 @@ def run_command(name: str, typed: tuple[tuple[str, str], ...], output: Path | No
     target = output or Path(f"{notebook.name}.out.ipynb")
     if target.suffix != ".ipynb":
         raise ArgumentError("output", str(target), "a file name ending in .ipynb")
-    if not target.parent.is_dir():
-        raise ArgumentError("output", str(target), f"in a folder that exists ({target.parent} does not)")
+    require_writable("output", target)
     board = Board()
     with board, board.notebook(notebook.name) as progress:
         outcome = Runner(project, Workers(project), profile).run(notebook, parameters, progress)
     board.done(outcome)
     provenance = outcome.executed.provenance
-    nbformat.write(signed(outcome.executed.notebook, provenance.as_html()), target)
+    keep(target, nbformat.writes(signed(outcome.executed.notebook, provenance.as_html())))
     click.echo(f"wrote {target}")
 
 
 @command.command("sweep")
 @click.argument("name")
 @click.option("--grid", "axes", multiple=True, required=True, metavar="NAME=VALUES", help="a,b,c or start:stop.")
-@click.option("-o", "--output", type=click.Path(path_type=Path, file_okay=False), default="results", show_default=True)
+@click.option("-o", "--output", type=click.Path(path_type=Path, file_okay=False), help="Default: NAME.results/.")
 @_profile
 @_jobs
-def sweep_command(name: str, axes: tuple[str, ...], output: Path, profile: str, jobs: int) -> None:
+def sweep_command(name: str, axes: tuple[str, ...], output: Path | None, profile: str, jobs: int) -> None:
     """Run one notebook over a grid; run again to go on where it stopped."""
-    swept = sweep(Project.find(), name, axes, output, profile, at_least("jobs", jobs, 1))
+    swept = sweep(Project.find(), name, axes, output, profile, jobs)
     click.echo(f"{swept.ran} run, {swept.kept} kept; rows in {swept.table}")
 
 

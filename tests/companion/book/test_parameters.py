@@ -43,8 +43,9 @@ def test_values_typed_on_the_command_line(small_book: Make, name: str, text: str
 
 @pytest.mark.parametrize(
     ("name", "text", "words"),
-    [("seed", "1.5", "int"), ("seed", "x", "int"), ("seed", "true", "int"), ("epsilon", "lots", "float"),
-     ("levels", "a,b", "list"), ("epsilon", "[1", "float"), ("sigma", "1", "seed, epsilon, levels")],
+    [("seed", "1.5", "valid integer"), ("seed", "x", "valid integer"), ("seed", "true", "valid integer"),
+     ("epsilon", "lots", "valid number"), ("levels", "1,b", "entry 2 of"), ("epsilon", "[1", "valid number"),
+     ("sigma", "1", "seed, epsilon, levels")],
 )  # fmt: skip
 def test_ill_typed_and_unknown_values_are_refused_by_name(small_book: Make, name: str, text: str, words: str) -> None:
     notebook = Notebook.read(small_book(adding=GOOD), "adding")
@@ -55,10 +56,11 @@ def test_ill_typed_and_unknown_values_are_refused_by_name(small_book: Make, name
 
 @pytest.mark.parametrize(
     ("name", "text", "words"),
-    [("epsilon", "nan", "finite"), ("epsilon", ".inf", "finite"), ("seed", "-1", ">= 0"), ("size", "0", "> 0"),
-     ("effort", "huge", "smoke, quick, paper"), ("levels", "1,.nan", "finite"), ("sizes", "3,-1", "> 0 for each entry"),
-     ("rate", "0", r"in \(0, 1\]"), ("rate", "1.01", r"in \(0, 1\]"), ("rates", "0.5,2", r"in \(0, 1\] for each"),
-     ("runs", "big 2,large", "one of small, big 1, big 2")],
+    [("epsilon", "nan", "finite"), ("epsilon", "inf", "finite"), ("seed", "-1", "greater than or equal to 0"),
+     ("size", "0", "greater than 0"), ("effort", "huge", "'smoke', 'quick' or 'paper'"), ("levels", "1,nan", "finite"),
+     ("sizes", "3,-1", "entry 2 of parameter sizes must be greater than 0"), ("rate", "0", "greater than 0"),
+     ("rate", "1.01", "less than or equal to 1"), ("rates", "0.5,2", "less than or equal to 1, got '2'"),
+     ("runs", "big 2,large", "'small', 'big 1' or 'big 2'")],
 )  # fmt: skip
 def test_values_out_of_range_are_refused_by_name(small_book: Make, name: str, text: str, words: str) -> None:
     notebook = Notebook.read(small_book(adding=GOOD.replace("seed: int", RANGES + "seed: int")), "adding")
