@@ -1,4 +1,4 @@
-# make book · make test · make bench · make clean — each sets up .venv from constraints.txt first, if it has to.
+# make book · make check · make test · make bench · make clean — each sets up .venv from constraints.txt first, if it has to.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 PROFILE ?= quick
 JOBS ?= $(shell nproc 2>/dev/null || echo 1)
@@ -9,7 +9,7 @@ EXTRAS_book := book
 EXTRAS_test := book,test
 EXTRAS_bench := book,test,bench
 
-.PHONY: book test lint bench clean
+.PHONY: book check test lint bench clean
 .DEFAULT_GOAL := book
 # Two goals at once would install into one .venv at the same time.
 .NOTPARALLEL:
@@ -29,8 +29,20 @@ lint: $(VENV)/.test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# Two test processes with two threads each are slower than two with one.
+ifneq ($(JOBS),1)
+check test: export OMP_NUM_THREADS ?= 1
+endif
+# Tests run on every processor; those that build or open a book stay together, so that it is built once.
+PYTEST := $(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadgroup
+
+# Lint, types and every test that needs no book: before each commit.
+check: lint
+	$(PYTEST) -m "not book"
+
+# Everything, the whole book in its smallest size included.
 test: lint
-	$(BIN)/python -m pytest
+	$(PYTEST)
 
 bench: $(VENV)/.bench
 	for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done

@@ -26,6 +26,7 @@ from elementdp.companion.book.run import Outcome, Runner
 from elementdp.companion.book.sweep import grid, sweep
 from elementdp.errors import ArgumentError
 
+pytestmark = pytest.mark.book
 Make = Callable[..., Project]
 BROKEN = GOOD.replace('print("total"', 'raise ValueError("no luck")\nprint("total"')
 
