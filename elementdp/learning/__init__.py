@@ -1,14 +1,20 @@
 """Private training by elements: Algorithm 1 and the private iteration for torch models."""
 
-from elementdp.learning.budget import Budget, Target
-from elementdp.learning.checkpoint import CheckpointError
+from elementdp.errors import ElementdpError
+
+try:
+    import torch as _torch  # noqa: F401
+except ImportError as error:
+    raise ElementdpError("private training needs torch: pip install 'elementdp[learning]'") from error
+
+from elementdp.learning.batch import Batch
+from elementdp.learning.checkpoint import Checkpoint, CheckpointError
 from elementdp.learning.clipping import ClippedSum, GroupClipper, Method
 from elementdp.learning.data import UserData
 from elementdp.learning.domain import Ball, Box, Domain
-from elementdp.learning.groups import Batch
-from elementdp.learning.iteration import StepSize
 from elementdp.learning.loss import element_loss, element_risk
-from elementdp.learning.support import ModelError
+from elementdp.learning.models import ModelError
+from elementdp.learning.plan import Noise, Plan, StepSize, Target
 from elementdp.learning.team import LostProcessError
 from elementdp.learning.training import Trained, train
 
@@ -16,7 +22,7 @@ __all__ = [
     "Ball",
     "Batch",
     "Box",
-    "Budget",
+    "Checkpoint",
     "CheckpointError",
     "ClippedSum",
     "Domain",
@@ -24,6 +30,8 @@ __all__ = [
     "LostProcessError",
     "Method",
     "ModelError",
+    "Noise",
+    "Plan",
     "StepSize",
     "Target",
     "Trained",

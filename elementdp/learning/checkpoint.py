@@ -12,12 +12,13 @@ import io
 import os
 import tempfile
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from elementdp.errors import ArgumentError, ElementdpError
+from elementdp.errors import ArgumentError, ElementdpError, at_least
 
 _MAGIC = b"elementdp checkpoint 1\n"
 
@@ -47,18 +48,29 @@ def unpack(data: bytes, name: str) -> dict[str, Any]:
     return state
 
 
-def writable(path: Path) -> None:
-    """Raise if no checkpoint can be written there, before there is anything to lose."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=path.parent):
-            pass
-    except OSError as error:
-        raise ArgumentError(
-            "checkpoint", str(path), f"a file in a folder that can be written ({error.strerror})"
-        ) from error
-    if path.is_dir():
-        raise ArgumentError("checkpoint", str(path), "a file, not a folder")
+@dataclass(frozen=True)
+class Checkpoint:
+    """A file from which a stopped run goes on, written every ``every`` steps and at the end."""
+
+    path: Path
+    every: int = 50
+
+    def __init__(self, path: str | Path, every: int = 50) -> None:
+        object.__setattr__(self, "path", Path(path))
+        object.__setattr__(self, "every", at_least("every", every, 1))
+
+    def writable(self) -> None:
+        """Raise if no checkpoint can be written there, before there is anything to lose."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=self.path.parent):
+                pass
+        except OSError as error:
+            raise ArgumentError(
+                "checkpoint", str(self.path), f"a file in a folder that can be written ({error.strerror})"
+            ) from error
+        if self.path.is_dir():
+            raise ArgumentError("checkpoint", str(self.path), "a file, not a folder")
 
 
 def save(path: Path, state: Mapping[str, Any]) -> None:

@@ -10,14 +10,15 @@ from torch import Tensor, nn
 from torch.nn.modules.dropout import _DropoutNd
 
 from elementdp.errors import ArgumentError, one_of
-from elementdp.learning.capture import Capture, CaptureError, count_outputs
+from elementdp.learning._fast.capture import Capture, CaptureError, count_outputs
+from elementdp.learning._fast.general import Found, Loss, looped, losses_of, summed, trainable, vectorized
+from elementdp.learning._fast.precision import exact
+from elementdp.learning._fast.products import Layer, kept, merged
+from elementdp.learning._fast.rules import RULES
+from elementdp.learning._fast.segments import Pair, Segments
+from elementdp.learning.batch import Batch
 from elementdp.learning.domain import Domain, gradient_mapping
-from elementdp.learning.general import Found, Loss, looped, losses_of, summed, trainable, vectorized
-from elementdp.learning.groups import Batch, Pair, Segments
-from elementdp.learning.precision import exact
-from elementdp.learning.products import Layer, kept, merged
-from elementdp.learning.rules import RULES
-from elementdp.learning.support import ModelError, fast_layers, refuse
+from elementdp.learning.models import ModelError, fast_layers, refuse
 
 CHUNK_BYTES = {"cpu": 1 << 25}
 """Rows pass through the model in chunks whose layer inputs and outputs take this much (elsewhere 1 GiB)."""
@@ -27,7 +28,7 @@ class Method(StrEnum):
     """How group gradients are found; all are exact."""
 
     AUTO = "auto"
-    FAST = "fast"  # the rules of `elementdp.learning.rules`: one forward and one backward pass
+    FAST = "fast"  # the rules of `elementdp.learning._fast.rules`: one forward and one backward pass
     VECTORIZED = "vectorized"  # torch.func over groups of one size
     LOOP = "loop"  # one backward pass per group
 

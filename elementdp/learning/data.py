@@ -13,7 +13,8 @@ from torch import Tensor
 from torch.utils.data import Dataset, TensorDataset, default_collate
 
 from elementdp.errors import ArgumentError, at_least
-from elementdp.learning.groups import Batch, Pair
+from elementdp.learning._fast.segments import Pair
+from elementdp.learning.batch import Batch
 from elementdp.privacy import Unit
 
 Indices = NDArray[np.int64]

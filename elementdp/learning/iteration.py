@@ -1,76 +1,201 @@
-"""The private iteration (eqn:private-element-sgd), with its sign put right: θ ← θ - α_k M(θ)/(qn).
+"""One private run, step by step: sample, clip, add noise, descend; and its checkpoints."""
 
-Algorithm 1 prints Δ = (θ⁺ - θ₀)/α, which already points downhill, and the iteration then subtracts it: as printed it
-climbs. Here Δ = (θ₀ - θ⁺)/α (the gradient itself where Θ does not bind), and subtracting it descends.
-"""
+import math
+import secrets
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
+import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from elementdp.errors import nonnegative, positive
-from elementdp.learning.domain import Domain
-
-
-@dataclass(frozen=True)
-class StepSize:
-    """α_k = α₀ k^(-β); β = 0 is a constant step."""
-
-    alpha0: float
-    beta: float = 0.0
-
-    def __post_init__(self) -> None:
-        positive("alpha0", self.alpha0)
-        nonnegative("beta", self.beta)
-
-    def __call__(self, k: int) -> float:
-        return float(self.alpha0 * k**-self.beta)
+from elementdp.learning import checkpoint
+from elementdp.learning._fast.general import Loss, trainable
+from elementdp.learning.clipping import GroupClipper
+from elementdp.learning.data import UserData
+from elementdp.learning.descent import Polyak, descend
+from elementdp.learning.noise import add_noise
+from elementdp.learning.plan import Noise, Plan, Target
+from elementdp.learning.sampling import draw, users_per_step
+from elementdp.learning.team import Team
+from elementdp.privacy import Guarantee, Relation, Sampler, SubsampledGaussian, guarantee
 
 
-def add_noise(total: Sequence[Tensor], scale: float, generator: torch.Generator) -> None:
-    """Add N(0, scale²) to every coordinate: one draw per step, floating point and so of research grade."""
-    for tensor in total:
-        noise = torch.randn(tensor.shape, generator=generator, dtype=tensor.dtype, device=generator.device)
-        tensor.add_(noise.to(tensor.device), alpha=scale)
+@dataclass
+class History:
+    """What the data's owner may look at. None of it is private: do not publish it."""
+
+    losses: list[float] = field(default_factory=list)
+    groups: list[int] = field(default_factory=list)
+    skipped: list[int] = field(default_factory=list)
 
 
-def descend(
-    parameters: Sequence[nn.Parameter],
-    direction: Sequence[Tensor],
-    step: float,
-    domain: Domain | None,
-    optimizer: torch.optim.Optimizer | None,
-) -> None:
-    """θ ← proj_Θ(θ - α direction), or an optimizer's step along it. Both only see the private sum.
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What a run is about: the model, the users' data, the loss, and the privacy wanted or the noise."""
 
-    The printed iteration does not project after the noise is added, so its θ leaves Θ; projecting costs no privacy.
-    """
-    with torch.no_grad():
-        if optimizer is not None:
-            for parameter, gradient in zip(parameters, direction, strict=True):
-                parameter.grad = gradient
-            optimizer.step()
-            optimizer.zero_grad(set_to_none=True)
-        else:
-            for parameter, gradient in zip(parameters, direction, strict=True):
-                parameter.sub_(gradient, alpha=step)
-        if domain is not None:
-            inside = domain.project([p.detach()[None] for p in parameters])
-            for parameter, value in zip(parameters, inside, strict=True):
-                parameter.copy_(value[0])
+    model: nn.Module
+    data: UserData
+    loss: Loss
+    privacy: Target | Noise
 
 
-class Polyak:
-    """The running average θ̄_k = (θ_1 + … + θ_k)/k of the iterates."""
+class PrivateIteration:
+    """The private iteration (eqn:private-element-sgd) on this process's share of the users."""
 
-    def __init__(self, parameters: Sequence[nn.Parameter]) -> None:
-        self.values = [torch.zeros_like(p) for p in parameters]
-        self.count = 0
+    def __init__(self, task: Task, plan: Plan, seed: int | None, device: torch.device) -> None:
+        model, data = task.model, task.data
+        self.data, self.plan, self.device = data, plan, device
+        self.event, self.delta, self.unit = plan.event(task.privacy), task.privacy.delta, task.privacy.unit
+        if plan.sampler is Sampler.FIXED_USERS:
+            users_per_step(plan.q, data.n_users)
+        self.model = model.to(device)
+        self.clipper = GroupClipper(
+            model, task.loss, plan.rho, domain=plan.domain, method=plan.method, precision=plan.precision
+        )
+        self.parameters = list(trainable(model).values())
+        self.team = Team(device)
+        self.optimizer = plan.optimizer(self.parameters) if plan.optimizer else None
+        self.average = Polyak(self.parameters)
+        self.history = History()
+        self.step = 0
+        self.given_seed = seed
+        self.seed = self.team.shared(secrets.randbits(63) if seed is None else seed)
+        self.saved: tuple[Path, int] | None = None
+        # Sampling is the same in every process; noise is drawn by one, from a generator of its own.
+        self.sampling = torch.Generator().manual_seed(_derived(self.seed, 0))
+        self.noise = torch.Generator(device).manual_seed(_derived(self.seed, 1))
+        self.groups = data.groups(self.unit)
+        self.clipper.prepare(data.batch(self.unit, np.arange(min(8, len(self.groups)))))
+        if self.team.size > 1:
+            self.model.load_state_dict(self.team.shared({k: v.cpu() for k, v in self.model.state_dict().items()}))
 
-    def update(self, parameters: Sequence[nn.Parameter]) -> None:
-        """Take in one more iterate."""
-        self.count += 1
-        for mean, parameter in zip(self.values, parameters, strict=True):
-            mean.add_(parameter.detach() - mean, alpha=1 / self.count)
+    def advance(self) -> None:
+        """One step."""
+        plan, k = self.plan, self.step + 1
+        chosen = draw(plan.sampler, plan.q, self.groups, self.data.n_users, self.sampling)
+        if self.team.size > 1:
+            chosen = chosen[self.groups.user[chosen] % self.team.size == self.team.rank]
+        step = plan.step(k)
+        with torch.random.fork_rng([self.device] if self.device.type == "cuda" else []):
+            torch.manual_seed(_derived(self.seed, 2, self.team.rank, k))  # dropout and the like
+            found = self.clipper(self.data.batch(self.unit, chosen), step)
+        total = found.gradients
+        if self.team.leads and self.event is not None:
+            add_noise(total, plan.rho * self.event.sigma, self.noise)
+        count = float(len(found.norms))
+        seen = torch.tensor([count, float(found.skipped), found.loss * count if count else 0.0], dtype=torch.float64)
+        seen = seen.to(total[0].dtype).to(self.device)
+        self.team.add_up([*total, seen], k, self._how_to_resume())
+        direction = [tensor / (plan.q * self.data.n_users) for tensor in total]
+        descend(self.parameters, direction, step, plan.domain, self.optimizer)
+        self.average.update(self.parameters)
+        groups, skipped, loss = seen.tolist()
+        self.history.groups.append(round(groups))
+        self.history.skipped.append(round(skipped))
+        self.history.losses.append(loss / groups if groups else float("nan"))
+        self.step = k
+
+    @property
+    def sigma(self) -> float:
+        """The noise in units of ρ; zero is no privacy."""
+        return 0.0 if self.event is None else self.event.sigma
+
+    def spent(self, steps: int) -> Guarantee:
+        """The guarantee after ``steps`` steps: the upper end of what is known, never an estimate."""
+        if self.event is None:
+            return Guarantee(math.inf, self.delta or 0.0, self.unit, Relation.REPLACE, self.plan.sampler)
+        assert self.delta is not None
+        if steps == 0:
+            return Guarantee(0.0, self.delta, self.unit, Relation.REPLACE, self.plan.sampler)
+        return _spent(replace(self.event, steps=steps), self.delta)
+
+    # ------------------------------------------------------------------------------------------------- checkpoints
+
+    def settings(self) -> dict[str, Any]:
+        """What has to agree between a checkpoint and the run that goes on from it."""
+        plan = self.plan
+        state = self.model.state_dict()
+        maker = None
+        if self.optimizer is not None:
+            maker = f"{type(self.optimizer).__name__} {sorted((k, str(v)) for k, v in self.optimizer.defaults.items())}"
+        return {
+            "sampler": str(plan.sampler),
+            "q": plan.q,
+            "sigma": self.sigma,
+            "steps": plan.steps,
+            "delta": self.delta,
+            "unit": str(self.unit),
+            "elements_per_user": plan.elements_per_user,
+            "rho": plan.rho,
+            "step_size": repr(plan.step_size),
+            "domain": repr(plan.domain),
+            "optimizer": maker,
+            "precision": str(plan.precision),
+            "model": str([(k, tuple(v.shape), str(v.dtype)) for k, v in state.items()]),
+            "trained": str(list(trainable(self.model))),
+            "data": self.data.fingerprint,
+            "processes": self.team.size,
+            "device": self.device.type,
+            "method": str(self.clipper.method),  # methods agree up to rounding only, and repeated noise would show it
+            "torch": str(torch.__version__),
+        }
+
+    def save(self, path: Path) -> None:
+        """Write a checkpoint; only the leading process does."""
+        if self.team.leads:
+            spent = self.spent(self.step)
+            state = {
+                "settings": self.settings(),
+                "seed": self.seed,
+                "step": self.step,
+                "spent": (spent.epsilon, spent.delta),
+                "model": self.model.state_dict(),
+                "optimizer": self.optimizer.state_dict() if self.optimizer else {},
+                "average": (self.average.count, self.average.values),
+                "sampling": self.sampling.get_state(),
+                "noise": self.noise.get_state(),
+                "history": vars(self.history),
+            }
+            checkpoint.save(path, state)
+        self.saved = (path, self.step)
+
+    def resume(self, path: Path) -> bool:
+        """Go on from a checkpoint, if there is one."""
+        data = self.team.shared(path.read_bytes() if self.team.leads and path.exists() else None)
+        if data is None:
+            return False
+        state = checkpoint.unpack(data, str(path))
+        settings = self.settings() | ({} if self.given_seed is None else {"seed": self.given_seed})
+        stored = state["settings"] | ({} if self.given_seed is None else {"seed": state["seed"]})
+        checkpoint.same_settings(str(path), stored, settings)
+        self.seed, self.step = state["seed"], state["step"]
+        self.model.load_state_dict(state["model"])
+        if self.optimizer is not None:
+            self.optimizer.load_state_dict(state["optimizer"])
+        self.average.count = state["average"][0]
+        self.average.values = [value.to(self.device) for value in state["average"][1]]
+        self.sampling.set_state(state["sampling"])
+        self.noise.set_state(state["noise"])
+        self.history = History(**state["history"])
+        self.saved = (path, self.step)
+        return True
+
+    def _how_to_resume(self) -> str:
+        if self.saved is None:
+            return "there is no checkpoint: start again"
+        return (
+            f"the checkpoint {self.saved[0]} holds step {self.saved[1]}: start again with the same arguments to go on"
+        )
+
+
+def _derived(seed: int, *path: int) -> int:
+    """An independent seed for one purpose."""
+    return int(np.random.SeedSequence([seed, *path]).generate_state(1, np.uint64)[0] >> 1)
+
+
+@lru_cache(maxsize=256)  # progress, checkpoints and results ask for the same steps
+def _spent(event: SubsampledGaussian, delta: float) -> Guarantee:
+    return guarantee(event, delta)

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -11,17 +11,15 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from torch import Tensor, nn
 
-from elementdp.errors import ArgumentError, at_least, nonnegative, one_of
-from elementdp.learning.budget import Budget, Target
-from elementdp.learning.checkpoint import writable
+from elementdp.errors import ArgumentError, at_least
+from elementdp.learning._fast.general import Loss, trainable
+from elementdp.learning.checkpoint import Checkpoint
 from elementdp.learning.clipping import Method
 from elementdp.learning.data import UserData
-from elementdp.learning.domain import Domain
-from elementdp.learning.general import Loss, trainable
-from elementdp.learning.iteration import StepSize
-from elementdp.learning.run import History, OptimizerMaker, Plan, Run
-from elementdp.learning.support import present
-from elementdp.privacy import Guarantee, Sampler, Unit
+from elementdp.learning.iteration import History, PrivateIteration, Task
+from elementdp.learning.models import present
+from elementdp.learning.plan import Noise, Plan, Target
+from elementdp.privacy import Guarantee
 from elementdp.privacy.digits import rounded_up
 
 
@@ -51,116 +49,95 @@ def train(
     data: UserData,
     *,
     loss: Loss,
-    rho: float,
-    steps: int,
-    q: float = 1.0,
-    target: Target | None = None,
-    sigma: float | None = None,
-    unit: Unit | str | None = None,
-    delta: float | None = None,
-    sampler: Sampler | str = Sampler.POISSON_PAIRS,
-    elements_per_user: int | None = None,
-    step_size: StepSize | float = 0.1,
-    domain: Domain | None = None,
-    optimizer: OptimizerMaker | None = None,
-    method: Method | str = Method.AUTO,
-    precision: torch.dtype | None = None,
+    privacy: Target | Noise,
+    plan: Plan,
     seed: int | None = None,
     device: str | torch.device = "cpu",
-    checkpoint: str | Path | None = None,
-    checkpoint_every: int = 50,
+    checkpoint: Checkpoint | str | Path | None = None,
     progress: bool = True,
     on_step: Callable[[int, nn.Module], None] | None = None,
 ) -> Trained:
-    """Run the private iteration (eqn:private-element-sgd) for ``steps`` steps.
+    """Train ``model`` by the private iteration (eqn:private-element-sgd). Under ``torchrun`` processes share the users.
 
-    Give either ``target`` (σ is calibrated by the accountant that fits the sampler) or ``sigma`` with ``unit`` and
-    ``delta``; σ = 0 with ``rho=math.inf`` is training without privacy. ``loss(outputs, targets)`` returns one number
-    per example. The unit decides what is averaged and clipped: everything of one user in one element, or everything
-    of one user. Without ``seed`` the draws come from the operating system; a published seed gives the noise away.
-    Called under ``torchrun``, processes share the users. ``on_step(k, model)`` sees every iterate.
+    Args:
+        model: any torch model whose examples do not meet each other; it is trained in place.
+        data: the users' rows, each with a user and an element.
+        loss: ``loss(outputs, targets)`` returns one number for each example.
+        privacy: a :class:`Target`, for which the accountant that fits the sampler finds the noise, or a :class:`Noise`.
+        plan: steps, sampling, clipping and step sizes, as a :class:`Plan`.
+        seed: repeats a run; whoever knows it can subtract the noise. Without it all draws come from the operating
+            system.
+        device: where the model is trained.
+        checkpoint: a file from which a stopped run goes on, or a :class:`Checkpoint`, which also says how often it is
+            written. It is as secret as the data.
+        progress: whether a bar shows the loss and the ε spent.
+        on_step: ``on_step(k, model)`` sees every iterate.
+
+    Returns:
+        The model, its guarantee, the noise, the average of the iterates, and a history that is not private.
+
+    Raises:
+        ArgumentError: for an argument out of range.
+        NoGuaranteeError: for a combination of unit and sampler without a proof.
+        ModelError: for a model that mixes examples or keeps what it has seen.
+        CheckpointError: for a checkpoint that is damaged or from another run.
+
+    >>> inputs = torch.randn(40, 3, generator=torch.Generator().manual_seed(0))
+    >>> rows = torch.arange(40)
+    >>> data = UserData.of(inputs, inputs.sum(1), users=rows // 4, elements=rows % 2, n_users=10)
+    >>> done = train(
+    ...     nn.Linear(3, 1),
+    ...     data,
+    ...     loss=lambda outputs, targets: (outputs[:, 0] - targets).square(),
+    ...     privacy=Target(epsilon=2, delta=1e-3),
+    ...     plan=Plan(steps=20, q=0.1, rho=1.0),
+    ...     progress=False,
+    ... )
+    >>> print(done.guarantee.unit.words, done.guarantee.epsilon <= 2)
+    one element of one user True
     """
     where = present(device)
-    one_of("method", method, Method)
-    at_least("checkpoint_every", checkpoint_every, 1)
     if seed is not None:
         at_least("seed", seed, 0)
-    path = None if checkpoint is None else Path(checkpoint)
-    if path is not None:
-        writable(path)
-    sampler = Sampler(one_of("sampler", sampler, Sampler))
-    budget = _budget(data, target, sigma, unit, delta, sampler, q, steps, elements_per_user)
-    if not isinstance(rho, int | float) or not rho > 0:
-        raise ArgumentError("rho", rho, "> 0 (infinity for no clipping)")
-    if math.isinf(rho) and budget.sigma > 0:
-        raise ArgumentError("rho", rho, "finite: noise in units of ρ protects only what is clipped to ρ")
-    if optimizer is not None and domain is not None:
-        raise ArgumentError("optimizer", optimizer, "left out when Θ is bounded: Algorithm 1 projects a plain step")
-    size = step_size if isinstance(step_size, StepSize) else StepSize(step_size)
-    plan = Plan(budget, rho, size, domain, optimizer, Method(method), precision)
+    if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
+        checkpoint = Checkpoint(checkpoint)
+    most = plan.elements_per_user
+    if most is not None and data.most_elements > most:
+        raise ArgumentError("elements_per_user", most, f"at least what users have, {data.most_elements}")
+    if checkpoint is not None:
+        checkpoint.writable()
     model.train()
-    run = Run(model, data, loss, plan, seed, where)
-    if path is not None:
-        run.resume(path)
+    run = PrivateIteration(Task(model, data, loss, privacy), plan, seed, where)
+    if checkpoint is not None:
+        checkpoint.writable()
+        run.resume(checkpoint.path)
     with _bar(run, progress and run.team.leads) as show:
-        while run.step < steps:
+        while run.step < plan.steps:
             run.advance()
-            if path is not None and (run.step % checkpoint_every == 0 or run.step == steps):
-                run.save(path)
+            if checkpoint is not None and (run.step % checkpoint.every == 0 or run.step == plan.steps):
+                run.save(checkpoint.path)
             show()
             if on_step is not None:
                 on_step(run.step, model)
     average = dict(zip(trainable(model), run.average.values, strict=True))
-    return Trained(model, budget.spent(run.step), budget.sigma, average, run.history, run.clipper.method)
-
-
-def _budget(
-    data: UserData,
-    target: Target | None,
-    sigma: float | None,
-    unit: Unit | str | None,
-    delta: float | None,
-    sampler: Sampler,
-    q: float,
-    steps: int,
-    elements_per_user: int | None,
-) -> Budget:
-    if (target is None) == (sigma is None):
-        raise ArgumentError("target", target, "given, or sigma instead, and not both")
-    if elements_per_user is not None and data.most_elements > elements_per_user:
-        raise ArgumentError("elements_per_user", elements_per_user, f"at least what users have, {data.most_elements}")
-    if target is not None:
-        if unit is not None or delta is not None:
-            raise ArgumentError("unit" if unit is not None else "delta", unit or delta, "left to the target")
-        budget = Budget(sampler, q, 1.0, steps, target.delta, target.unit, elements_per_user)
-        return budget.calibrated(target.epsilon)
-    assert sigma is not None
-    nonnegative("sigma", sigma)
-    if delta is None and sigma > 0:
-        raise ArgumentError("delta", delta, "given along with sigma: without it there is no ε to report")
-    budget = Budget(
-        sampler, q, sigma, steps, delta or 1e-6, Unit(one_of("unit", unit or Unit.ELEMENT, Unit)), elements_per_user
-    )
-    if sigma > 0:
-        replace(budget, steps=1).spent(1)  # refuse a combination without a proof before any work
-    return budget
+    return Trained(model, run.spent(run.step), run.sigma, average, run.history, run.clipper.method)
 
 
 @contextmanager
-def _bar(run: Run, visible: bool) -> Iterator[Callable[[], None]]:
+def _bar(run: PrivateIteration, visible: bool) -> Iterator[Callable[[], None]]:
     """A bar with the loss and the ε spent so far, rounded up to the next twentieth of the run."""
     if not visible:
         yield lambda: None
         return
-    budget = run.plan.budget
+    steps = run.plan.steps
 
     def epsilon() -> float:
-        grid = max(1, budget.steps // 20)
-        return budget.spent(min(budget.steps, -(-run.step // grid) * grid)).epsilon
+        grid = max(1, steps // 20)
+        return run.spent(min(steps, -(-run.step // grid) * grid)).epsilon
 
     columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=False) as bar:
-        task = bar.add_task("", total=budget.steps, completed=run.step)
+        task = bar.add_task("", total=steps, completed=run.step)
 
         def show() -> None:
             recent = [loss for loss in run.history.losses[-20:] if math.isfinite(loss)]

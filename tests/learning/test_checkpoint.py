@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from learning.running import trained
 from torch import nn
 from torch.utils.data import Dataset, TensorDataset
 
-from elementdp.learning import CheckpointError, Target, UserData, train
+from elementdp.learning import CheckpointError, Target, UserData
 from elementdp.learning import checkpoint as files
 from elementdp.privacy import Sampler
 
@@ -34,12 +35,11 @@ def run(model, data, path=None, **options):
         "sigma": 0.8,
         "delta": 1e-5,
         "seed": 3,
-        "progress": False,
         "optimizer": lambda p: torch.optim.SGD(p, lr=0.3, momentum=0.9),
         "checkpoint_every": 2,
         **options,
     }
-    return train(model, data, loss=nn.CrossEntropyLoss(reduction="none"), checkpoint=path, **options)
+    return trained(model, data, nn.CrossEntropyLoss(reduction="none"), checkpoint=path, **options)
 
 
 class KilledError(Exception):
@@ -123,7 +123,7 @@ def test_a_damaged_checkpoint_is_refused(tmp_path, keep):
         ({"sampler": Sampler.POISSON_USERS}, "sampler"),
         ({"unit": "user"}, "unit"),
         ({"delta": 1e-6}, "delta"),
-        ({"sigma": None, "delta": None, "target": Target(3.0, 1e-5)}, "sigma"),
+        ({"privacy": Target(3.0, 1e-5)}, "sigma"),
         ({"optimizer": lambda p: torch.optim.SGD(p, lr=0.1)}, "optimizer"),
     ],
 )

@@ -14,10 +14,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from elementdp.errors import ArgumentError
-from elementdp.learning import convolution, products
+from elementdp.learning._fast import convolution, products
+from elementdp.learning._fast.segments import Segments
+from elementdp.learning.batch import Batch
 from elementdp.learning.clipping import GroupClipper, Method
-from elementdp.learning.groups import Batch, Segments
-from elementdp.learning.support import ModelError
+from elementdp.learning.models import ModelError
 
 
 class Positions(nn.Module):

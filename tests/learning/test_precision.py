@@ -11,10 +11,10 @@ from torch import nn
 from torch.backends import cuda, cudnn, mkldnn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from elementdp.learning import convolution
+from elementdp.learning._fast import convolution
+from elementdp.learning._fast.precision import exact
+from elementdp.learning.batch import Batch
 from elementdp.learning.clipping import GroupClipper
-from elementdp.learning.groups import Batch
-from elementdp.learning.precision import exact
 
 SETTINGS = (torch.backends, cudnn, mkldnn, cuda.matmul, cudnn.conv, mkldnn.matmul, mkldnn.conv)
 
@@ -122,7 +122,7 @@ def test_settings_are_exact_within_and_the_callers_own_afterwards(chosen):
 def test_a_default_that_follows_its_parent_still_does():
     """torch's own default for convolutions is TF32 unless the parent says otherwise; it has no name to set it by."""
     code = (
-        "import torch; from elementdp.learning.precision import exact\n"
+        "import torch; from elementdp.learning._fast.precision import exact\n"
         "with exact(): pass\n"
         "conv = torch.backends.cudnn.conv; first = conv.fp32_precision\n"
         "torch.backends.fp32_precision = 'ieee'; print(first, conv.fp32_precision)"

@@ -8,15 +8,16 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from learning.oracle import clipped_sum
+from learning.running import trained
 from torch import nn
 from torch.utils.data import TensorDataset
 
 from elementdp.errors import ArgumentError, ElementdpError
-from elementdp.learning import Ball, Box, GroupClipper, StepSize, Target, UserData, element_loss, element_risk, train
+from elementdp.learning import Ball, Box, GroupClipper, StepSize, Target, UserData, element_loss, element_risk
+from elementdp.learning.descent import Polyak
 from elementdp.learning.domain import gradient_mapping
-from elementdp.learning.iteration import Polyak
+from elementdp.learning.models import present
 from elementdp.learning.sampling import draw, heads, users_per_step
-from elementdp.learning.support import present
 from elementdp.privacy import Sampler, SubsampledGaussian, Unit, account, rounded_up
 
 USERS = [0, 0, 0, 0, 1, 1, 3, 3, 3, 4]  # user 2 has no data
@@ -40,8 +41,8 @@ def linear(seed=0, dtype=torch.float64):
 
 
 def run(model, data, **options):
-    options = {"rho": 1.0, "steps": 3, "q": 1.0, "sigma": 0.0, "seed": 1, "progress": False, **options}
-    return train(model, data, loss=half_square, **options)
+    options = {"rho": 1.0, "steps": 3, "q": 1.0, "sigma": 0.0, "seed": 1, **options}
+    return trained(model, data, half_square, **options)
 
 
 def values(model):
@@ -308,7 +309,7 @@ def test_an_optimizer_sees_the_private_direction():
 def test_the_guarantee_is_the_accountants_and_meets_the_target(sampler, unit):
     data, *_ = sample()
     q = 1.0 if sampler is Sampler.NONE else 0.4
-    done = run(linear(), data, sigma=None, target=Target(1.5, 1e-4, unit), q=q, sampler=sampler, steps=5)
+    done = run(linear(), data, privacy=Target(1.5, 1e-4, unit), q=q, sampler=sampler, steps=5)
     event = SubsampledGaussian(
         sampler=sampler, q=q, sigma=done.sigma, steps=5, unit=unit, elements_per_user=1 if unit is Unit.USER else None
     )
@@ -333,8 +334,7 @@ def test_progress_shows_loss_and_epsilon(capsys):
 @pytest.mark.parametrize(
     ("options", "name"),
     [
-        ({"sigma": None}, "target"),
-        ({"target": Target(1.0, 1e-5)}, "target"),
+        ({"privacy": (1.0, 1e-5)}, "privacy must be Target"),
         ({"sigma": 1.0}, "delta"),
         ({"sigma": 1.0, "delta": 1e-5, "rho": math.inf}, "rho"),
         ({"rho": -1.0}, "rho"),
@@ -345,7 +345,7 @@ def test_progress_shows_loss_and_epsilon(capsys):
         ({"sigma": -1.0}, "sigma"),
         ({"step_size": 0.0}, "alpha0"),
         ({"optimizer": torch.optim.SGD, "domain": Ball(1.0)}, "optimizer"),
-        ({"checkpoint_every": 0}, "checkpoint_every"),
+        ({"checkpoint": "run.ckpt", "checkpoint_every": 0}, "every"),
         ({"sampler": Sampler.NONE, "q": 0.5}, "q"),
         ({"sampler": "everyone"}, "sampler must be one of none"),
         ({"method": "quick"}, "method must be one of auto"),

@@ -5,9 +5,10 @@ import sys
 from pathlib import Path
 
 import torch
+from learning.running import trained
 from torch import nn
 
-from elementdp.learning import LostProcessError, UserData, train
+from elementdp.learning import LostProcessError, UserData
 
 
 def problem():
@@ -21,9 +22,7 @@ def problem():
 def run(path=None, on_step=None, **options):
     options = {"rho": 0.5, "steps": 8, "q": 0.5, "sigma": 0.7, "delta": 1e-5, "step_size": 0.5, **options}
     loss = nn.CrossEntropyLoss(reduction="none")
-    return train(
-        *problem(), loss=loss, seed=2, progress=False, checkpoint=path, checkpoint_every=2, on_step=on_step, **options
-    )
+    return trained(*problem(), loss, seed=2, checkpoint=path, checkpoint_every=2, on_step=on_step, **options)
 
 
 def main(folder: Path, scenario: str) -> None:

@@ -19,7 +19,7 @@ from elementdp.companion.experiments.cifar import (
     whole_network,
 )
 from elementdp.companion.experiments.photos import Open, Told, Way, figure
-from elementdp.learning.support import fast_layers
+from elementdp.learning.models import fast_layers
 from elementdp.privacy import Unit
 
 

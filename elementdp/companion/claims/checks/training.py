@@ -204,7 +204,7 @@ def _run_engine(start: float, alpha: float, steps: int) -> float:
     import torch
     from torch import nn
 
-    from elementdp.learning import UserData, train
+    from elementdp.learning import Noise, Plan, UserData, train
 
     model = nn.Linear(1, 1, bias=False, dtype=torch.float64)
     model.weight.data.fill_(start)
@@ -214,11 +214,8 @@ def _run_engine(start: float, alpha: float, steps: int) -> float:
         model,
         data,
         loss=lambda out, y: 0.5 * (out[:, 0] - y).square(),
-        rho=math.inf,
-        sigma=0.0,
-        steps=steps,
-        step_size=alpha,
-        sampler=Sampler.NONE,
+        privacy=Noise(0.0),
+        plan=Plan(steps, rho=math.inf, sampler=Sampler.NONE, step_size=alpha),
         progress=False,
         seed=0,
     )

@@ -19,7 +19,7 @@ from elementdp.companion.data.pseudo_users import PseudoUsers
 from elementdp.companion.experiments.photos.lines import Line, Schedule, Way, delta, noise_for, true_epsilon
 from elementdp.errors import at_least, one_of
 from elementdp.files import write_atomic
-from elementdp.learning import StepSize, UserData, train
+from elementdp.learning import Checkpoint, Noise, Plan, UserData, train
 from elementdp.privacy import Band
 
 
@@ -177,18 +177,11 @@ def run(
             model,
             task.data(line, repetition),
             loss=cross_entropy,
-            rho=setting.rho,
-            steps=steps,
-            q=schedule.q,
-            sigma=noise_for(line, schedule),
-            unit=line.unit,
-            delta=delta(line),
-            sampler=line.sampler,
-            step_size=StepSize(setting.step),
+            privacy=Noise(noise_for(line, schedule), delta(line), line.unit),
+            plan=Plan(steps, setting.rho, schedule.q, line.sampler, setting.step),
             seed=1_000 * part + repetition,
             device=device,
-            checkpoint=checkpoint,
-            checkpoint_every=max(1, steps // evaluations),
+            checkpoint=None if checkpoint is None else Checkpoint(checkpoint, max(1, steps // evaluations)),
             progress=False,
             on_step=look,
         )

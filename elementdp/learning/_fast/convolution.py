@@ -8,8 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.grad import conv2d_weight
 
-from elementdp.learning.groups import Segments
-from elementdp.learning.products import (
+from elementdp.learning._fast.products import (
     KEEP_BYTES,
     Call,
     Gradients,
@@ -20,6 +19,7 @@ from elementdp.learning.products import (
     product_squares,
     smallest_square,
 )
+from elementdp.learning._fast.segments import Segments
 
 CACHE_BYTES = 1 << 22
 """Rows are unfolded in pieces of about this size, so that the matrix product finds them in the cache."""
@@ -116,10 +116,10 @@ def _wide_convolution(
     matrix = planes.groups == 1 and _prefers_matrix(planes, calls, segments)
     parts = []
     row = 0
-    for run in segments.runs:
-        few = max(1, step // run.size)
-        for i in range(0, run.count, few):
-            part = Segments((run.size,) * min(few, run.count - i))
+    for stretch in segments.stretches:
+        few = max(1, step // stretch.size)
+        for i in range(0, stretch.count, few):
+            part = Segments((stretch.size,) * min(few, stretch.count - i))
             rows = slice(row, row + part.rows)
             row += part.rows
             here = [Call(call.inputs[rows], call.grads[rows]) for call in calls]

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from elementdp.learning.groups import Segments, owners, segment_sums
+from elementdp.learning._fast.segments import Segments, owners, segment_sums
 
 Gradients = list[tuple[Tensor, Tensor]]
 Weigh = Callable[[Tensor, bool], Gradients]
@@ -100,8 +100,10 @@ def product_squares(left: Tensor, right: Tensor, segments: Segments, *, bias: bo
     """
     p, q = left.shape[2], right.shape[2]
     parts = []
-    for short, runs in itertools.groupby(segments.runs, lambda run: run.size * left.shape[1] * (p + q) <= p * q):
-        pairs = [(left[r.rows].reshape(r.count, -1, p), right[r.rows].reshape(r.count, -1, q)) for r in runs]
+    for short, stretches in itertools.groupby(
+        segments.stretches, lambda stretch: stretch.size * left.shape[1] * (p + q) <= p * q
+    ):
+        pairs = [(left[r.rows].reshape(r.count, -1, p), right[r.rows].reshape(r.count, -1, q)) for r in stretches]
         parts += [_by_gram(pairs, bias)] if short else [_formed(a, b, bias) for a, b in pairs]
     return parts[0] if len(parts) == 1 else torch.cat(parts)
 

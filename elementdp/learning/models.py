@@ -9,7 +9,7 @@ from torch.nn.modules.instancenorm import _InstanceNorm
 from torch.nn.parameter import UninitializedParameter
 
 from elementdp.errors import ArgumentError, ElementdpError
-from elementdp.learning.rules import RULES
+from elementdp.learning._fast.rules import RULES
 
 
 class ModelError(ElementdpError):
@@ -70,9 +70,3 @@ def fast_layers(model: nn.Module) -> dict[str, nn.Module] | None:
             layers[name] = module
     uses = Counter(id(p) for _, p in model.named_parameters(remove_duplicate=False))
     return None if any(count > 1 for count in uses.values()) else layers
-
-
-def shared_parameters(model: nn.Module) -> list[str]:
-    """Names under which a parameter appears a second time."""
-    first = {name for name, _ in model.named_parameters()}
-    return [name for name, _ in model.named_parameters(remove_duplicate=False) if name not in first]

@@ -5,7 +5,7 @@ from functools import reduce
 import torch
 from torch import Tensor, nn
 
-from elementdp.learning.products import Call
+from elementdp.learning._fast.products import Call
 
 
 class CaptureError(Exception):

@@ -8,8 +8,8 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad_and_value, vmap
 
 from elementdp.errors import ArgumentError
-from elementdp.learning.groups import Pair, Segments
-from elementdp.learning.products import KEEP_BYTES
+from elementdp.learning._fast.products import KEEP_BYTES
+from elementdp.learning._fast.segments import Pair, Segments
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 """Model outputs and targets of n rows to n losses."""
@@ -68,9 +68,9 @@ def vectorized(model: nn.Module, loss: Loss, pair: Pair, segments: Segments) -> 
     many = vmap(grad_and_value(mean_loss), in_dims=(None, 0, 0), randomness="different")
     weight = sum(p.numel() * p.element_size() for p in parameters.values())
     few = max(1, 4 * KEEP_BYTES // weight)
-    for run in segments.runs:
-        inputs, targets = (t[run.rows].reshape(run.count, run.size, *t.shape[1:]) for t in pair)
-        for i in range(0, run.count, few):
+    for stretch in segments.stretches:
+        inputs, targets = (t[stretch.rows].reshape(stretch.count, stretch.size, *t.shape[1:]) for t in pair)
+        for i in range(0, stretch.count, few):
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", message=".*batching rule.*", category=UserWarning)
                 gradients, means = many(free, inputs[i : i + few], targets[i : i + few])

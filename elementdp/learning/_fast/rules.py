@@ -6,9 +6,19 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elementdp.learning.convolution import convolution
-from elementdp.learning.groups import Segments
-from elementdp.learning.products import Call, Gradients, Layer, clean, joined, kept, product, product_squares, trainable
+from elementdp.learning._fast.convolution import convolution
+from elementdp.learning._fast.products import (
+    Call,
+    Gradients,
+    Layer,
+    clean,
+    joined,
+    kept,
+    product,
+    product_squares,
+    trainable,
+)
+from elementdp.learning._fast.segments import Segments
 
 
 def linear(module: nn.Linear, calls: Sequence[Call], segments: Segments) -> Layer:
@@ -87,4 +97,4 @@ RULES: dict[type[nn.Module], Callable[..., Layer]] = {
     nn.LayerNorm: layer_norm,
     nn.GroupNorm: group_norm,
 }
-"""Layers with a fast rule; everything else goes through `elementdp.learning.general`."""
+"""Layers with a fast rule; everything else goes through `elementdp.learning._fast.general`."""

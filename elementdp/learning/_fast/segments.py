@@ -1,7 +1,7 @@
 """Rows of a batch in groups: one group holds everything one user has in one element, side by side."""
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,14 +10,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from elementdp.errors import ArgumentError
-
 Pair = tuple[Tensor, Tensor]
 """Model inputs and targets of some rows."""
 
 
 @dataclass(frozen=True)
-class Run:
+class Stretch:
     """Neighbouring groups of one size: rows and groups as half-open ranges."""
 
     size: int
@@ -36,7 +34,7 @@ class Segments:
     def __init__(self, sizes: Sequence[int]) -> None:
         self.sizes = tuple(sizes)
         self.rows = sum(self.sizes)
-        self.runs = tuple(_runs(self.sizes))
+        self.stretches = tuple(_stretches(self.sizes))
 
     def __len__(self) -> int:
         return len(self.sizes)
@@ -73,46 +71,11 @@ def segment_sums(values: Tensor, owner: Tensor, count: int) -> Tensor:
     return values.new_zeros(count, *values.shape[1:]).index_add_(0, owner, values)
 
 
-def _runs(sizes: Sequence[int]) -> list[Run]:
-    runs: list[Run] = []
+def _stretches(sizes: Sequence[int]) -> list[Stretch]:
+    stretches: list[Stretch] = []
     row = group = 0
     for size, equal in itertools.groupby(sizes):
         count = len(list(equal))
-        runs.append(Run(size, slice(row, row + count * size), slice(group, group + count)))
+        stretches.append(Stretch(size, slice(row, row + count * size), slice(group, group + count)))
         row, group = row + count * size, group + count
-    return runs
-
-
-@dataclass(frozen=True)
-class Batch:
-    """The groups one step sees. ``fetch`` loads a range of rows; groups follow one another with these sizes.
-
-    Groups of equal size should be neighbours: that is what makes a step fast.
-    """
-
-    sizes: tuple[int, ...]
-    fetch: Callable[[slice], Pair]
-
-    @classmethod
-    def of(cls, inputs: Tensor, targets: Tensor, sizes: Sequence[int]) -> "Batch":
-        """A batch in memory whose rows are already in groups."""
-        if min(sizes, default=1) < 1 or sum(sizes) != len(inputs) or len(targets) != len(inputs):
-            raise ArgumentError("sizes", list(sizes), f"positive group sizes that add up to the {len(inputs)} rows")
-        return cls(tuple(int(size) for size in sizes), lambda rows: (inputs[rows], targets[rows]))
-
-    def chunks(self, rows: int) -> list[tuple[slice, Segments]]:
-        """Whole groups in even chunks of at most ``rows`` rows; a larger group is a chunk of its own."""
-        total = sum(self.sizes)
-        if 0 < total <= rows:
-            return [(slice(0, total), Segments(self.sizes))]
-        rows = min(rows, -(-total // -(-total // rows)) + max(self.sizes)) if total else rows
-        result: list[tuple[slice, Segments]] = []
-        start = stop = first = 0
-        for index, size in enumerate(self.sizes):
-            if index > first and stop + size - start > rows:
-                result.append((slice(start, stop), Segments(self.sizes[first:index])))
-                start, first = stop, index
-            stop += size
-        if self.sizes:
-            result.append((slice(start, stop), Segments(self.sizes[first:])))
-        return result
+    return stretches
