@@ -1,4 +1,4 @@
-"""The three dependency files name one set of packages, and the README names commands that exist."""
+"""The three dependency files name one set of packages, and the documents name commands and files that exist."""
 
 import re
 import shlex
@@ -104,6 +104,24 @@ def test_readme_make_targets_exist() -> None:
     makefile = (ROOT / "Makefile").read_text()
     for target in re.findall(r"(?:`|\n)make (\w+)", (ROOT / "README.md").read_text()):
         assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE), target
+
+
+@pytest.mark.parametrize("document", ["README.md", "CONTRIBUTING.md"])
+def test_paths_that_documents_name_exist(document: str) -> None:
+    rooms = r"elementdp|book|tests|benchmarks|recorded"
+    named = re.findall(rf"`((?:{rooms})/[\w./-]*)`", (ROOT / document).read_text())
+    assert named
+    for path in named:
+        assert (ROOT / path).exists() or path.startswith("book/part/"), (document, path)
+
+
+def test_the_layout_has_a_row_for_every_room() -> None:
+    """Every room of the package has its row."""
+    readme = (ROOT / "README.md").read_text()
+    for folder in [*(ROOT / "elementdp").iterdir(), *(ROOT / "elementdp" / "companion").iterdir()]:
+        if (folder / "__init__.py").is_file() and folder.name not in ("companion", "__pycache__"):
+            where = f"`{folder.relative_to(ROOT).as_posix()}/`"
+            assert where in readme or where == "`elementdp/companion/cli/`", where
 
 
 def test_readme_python_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
