@@ -5,9 +5,9 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 1)
 VENV := .venv
 BIN := $(VENV)/bin
 
-EXTRAS_book := book
-EXTRAS_test := book,test
-EXTRAS_bench := book,test,bench
+EXTRAS_book := companion
+EXTRAS_test := companion,test
+EXTRAS_bench := companion,test,bench
 
 .PHONY: book check test lint bench clean
 .DEFAULT_GOAL := book

@@ -21,6 +21,17 @@ class NoGuaranteeError(ElementdpError):
     """A combination of unit, relation and sampler for which nothing is proved."""
 
 
+class MissingExtraError(ElementdpError, ImportError):
+    """A package is needed that only an extra of this one brings."""
+
+
+def missing_extra(error: ModuleNotFoundError, extra: str) -> ImportError:
+    """What to raise for ``error``: which ``extra`` is not installed, or the error itself if no extra would help."""
+    if error.name is None or error.name.partition(".")[0] == "elementdp":
+        return error
+    return MissingExtraError(f"{error.name} is not installed: pip install 'elementdp[{extra}]'")
+
+
 def _is_number(value: object) -> bool:
     """Whether a caller without types has passed a real number, numpy's included."""
     return isinstance(value, Real)

@@ -18,7 +18,7 @@ from elementdp.cli import cli
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-EXTRAS = ("book", "test")
+EXTRAS = ("companion", "test")
 PINS = {
     canonicalize_name(requirement.name): requirement
     for requirement in map(Requirement, (ROOT / "constraints.txt").read_text().split())
@@ -26,8 +26,15 @@ PINS = {
 
 
 def direct() -> list[Requirement]:
-    named = PROJECT["dependencies"] + [name for extra in EXTRAS for name in PROJECT["optional-dependencies"][extra]]
-    return [Requirement(name) for name in named]
+    """What the package and its extras name; an extra that is part of another stands for its own requirements."""
+    todo, found = list(EXTRAS), [Requirement(name) for name in PROJECT["dependencies"]]
+    while todo:
+        for requirement in map(Requirement, PROJECT["optional-dependencies"][todo.pop()]):
+            if requirement.name == PROJECT["name"]:
+                todo.extend(requirement.extras)
+            else:
+                found.append(requirement)
+    return found
 
 
 def pinned(name: str) -> str:

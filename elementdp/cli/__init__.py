@@ -2,24 +2,25 @@
 
 import importlib
 import sys
+from typing import Any
 
 import click
 
 from elementdp import __version__
-from elementdp.errors import ElementdpError
+from elementdp.errors import ElementdpError, missing_extra
 
 _COMMANDS = {
-    "book": "elementdp.companion.cli.book",
-    "claims": "elementdp.companion.cli.claims",
-    "data": "elementdp.companion.cli.data",
-    "epsilon": "elementdp.cli.epsilon",
-    "histogram": "elementdp.cli.histogram",
-    "noise": "elementdp.cli.noise",
+    "book": ("elementdp.companion.cli.book", "List, run, sweep and build the notebooks."),
+    "claims": ("elementdp.companion.cli.claims", "Check the statements of the paper."),
+    "data": ("elementdp.companion.cli.data", "List and fetch the data of the notebooks."),
+    "epsilon": ("elementdp.cli.epsilon", "The ε of a training run."),
+    "histogram": ("elementdp.cli.histogram", "A private histogram of a table of events."),
+    "noise": ("elementdp.cli.noise", "The noise that reaches a target ε."),
 }
 
 
 class _Commands(click.Group):
-    """Subcommands by name, so that ``elementdp --help`` does not import torch."""
+    """Subcommands by name, so that ``elementdp --help`` imports none of them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
@@ -27,9 +28,19 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        command = importlib.import_module(_COMMANDS[cmd_name]).command
+        command = importlib.import_module(_COMMANDS[cmd_name][0]).command
         assert isinstance(command, click.Command)
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, words) for name, (_, words) in _COMMANDS.items()])
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except ModuleNotFoundError as missing:  # what the library's own commands need is always installed
+            raise missing_extra(missing, "companion") from missing
 
 
 @click.command(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})

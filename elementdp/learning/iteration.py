@@ -20,7 +20,7 @@ from elementdp.learning.noise import add_noise
 from elementdp.learning.plan import Noise, Plan, Target
 from elementdp.learning.sampling import draw, users_per_step
 from elementdp.learning.team import Team
-from elementdp.privacy import Guarantee, Relation, Sampler, SubsampledGaussian, guarantee
+from elementdp.privacy import Guarantee, Relation, Sampler, SubsampledGaussian, promise
 
 
 @dataclass
@@ -198,4 +198,4 @@ def _derived(seed: int, *path: int) -> int:
 
 @lru_cache(maxsize=256)  # progress, checkpoints and results ask for the same steps
 def _spent(event: SubsampledGaussian, delta: float) -> Guarantee:
-    return guarantee(event, delta)
+    return promise(event, delta)

@@ -1,31 +1,36 @@
 """What a mechanism promises, and how the promise is counted."""
 
-from elementdp.privacy._engine.domination import Knowledge, WorstCase, worst_case
-from elementdp.privacy._engine.participation import revealed_delta, revealed_epsilon
-from elementdp.privacy.accountant import LeastNoiseWarning, account, calibrate, claimed, delta_at, guarantee
-from elementdp.privacy.band import Band
-from elementdp.privacy.composition import (
-    compose_advanced,
-    compose_advanced_as_printed,
-    compose_basic,
-    compose_optimal,
-    compose_optimal_epsilon,
-    group,
-    group_as_printed,
-    post_process,
-)
-from elementdp.privacy.curves import (
-    gaussian_delta,
-    gaussian_epsilon,
-    gaussian_mu,
-    gaussian_sigma,
-    laplace_delta,
-    laplace_epsilon,
-)
-from elementdp.privacy.digits import rounded_down, rounded_up
-from elementdp.privacy.events import SubsampledGaussian
-from elementdp.privacy.guarantee import Guarantee, Relation, RenyiGuarantee, Sampler, Unit
-from elementdp.privacy.renyi import mironov, printed_epsilon, printed_renyi, tightest, tightest_delta
+from typing import TYPE_CHECKING
+
+from elementdp._lazy import lazy
+
+if TYPE_CHECKING:
+    from elementdp.privacy._engine.domination import Knowledge, WorstCase, worst_case
+    from elementdp.privacy._engine.participation import revealed_delta, revealed_epsilon
+    from elementdp.privacy.accountant import LeastNoiseWarning, account, calibrate, claimed, delta_at, promise
+    from elementdp.privacy.band import Band
+    from elementdp.privacy.composition import (
+        compose_advanced,
+        compose_advanced_as_printed,
+        compose_basic,
+        compose_optimal,
+        compose_optimal_epsilon,
+        group,
+        group_as_printed,
+        post_process,
+    )
+    from elementdp.privacy.curves import (
+        gaussian_delta,
+        gaussian_epsilon,
+        gaussian_mu,
+        gaussian_sigma,
+        laplace_delta,
+        laplace_epsilon,
+    )
+    from elementdp.privacy.digits import rounded_down, rounded_up
+    from elementdp.privacy.events import SubsampledGaussian
+    from elementdp.privacy.guarantee import Guarantee, Relation, RenyiGuarantee, Sampler, Unit
+    from elementdp.privacy.renyi import mironov, printed_epsilon, printed_renyi, tightest, tightest_delta
 
 __all__ = [
     "Band",
@@ -53,13 +58,13 @@ __all__ = [
     "gaussian_sigma",
     "group",
     "group_as_printed",
-    "guarantee",
     "laplace_delta",
     "laplace_epsilon",
     "mironov",
     "post_process",
     "printed_epsilon",
     "printed_renyi",
+    "promise",
     "revealed_delta",
     "revealed_epsilon",
     "rounded_down",
@@ -68,3 +73,20 @@ __all__ = [
     "tightest_delta",
     "worst_case",
 ]
+
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "._engine.domination": "Knowledge WorstCase worst_case",
+        "._engine.participation": "revealed_delta revealed_epsilon",
+        ".accountant": "LeastNoiseWarning account calibrate claimed delta_at promise",
+        ".band": "Band",
+        ".composition": "compose_advanced compose_advanced_as_printed compose_basic "
+        "compose_optimal compose_optimal_epsilon group group_as_printed post_process",
+        ".curves": "gaussian_delta gaussian_epsilon gaussian_mu gaussian_sigma laplace_delta laplace_epsilon",
+        ".digits": "rounded_down rounded_up",
+        ".events": "SubsampledGaussian",
+        ".guarantee": "Guarantee Relation RenyiGuarantee Sampler Unit",
+        ".renyi": "mironov printed_epsilon printed_renyi tightest tightest_delta",
+    },
+)

@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -60,7 +60,7 @@ def delta_at(event: SubsampledGaussian, epsilon: float) -> Band:
     return _bracket(event, worst, lambda law, aim: delta_bounds(law, event.steps, epsilon, aim=aim), revealed)
 
 
-def guarantee(event: SubsampledGaussian, delta: float) -> Guarantee:
+def promise(event: SubsampledGaussian, delta: float) -> Guarantee:
     """What may be promised of ``event`` at ``delta``: the upper end of the band, for its unit and relation."""
     return Guarantee(_account(event, delta, low=False).up, delta, event.unit, event.relation, event.sampler)
 
@@ -134,15 +134,22 @@ def _bracket(
 
     What holds of users with any number of elements (``revealed``) holds of those with few.
     """
-    laws = dominating(event, worst)
-    attained = worst.knowledge in (Knowledge.PAIR, Knowledge.DIRECTED)
-    ends = [bounds(law, AIM if len(laws) == 1 else 1.0) for law in laws]
-    if len(laws) > 1:  # look closer only at the direction that matters
-        best = max(end for end, _ in ends)
-        ends = [bounds(law, AIM) if end[1] >= best else end for law, end in zip(laws, ends, strict=True)]
-    up = max(end for _, end in ends)
-    if attained:
-        return Band.between(max(end for end, _ in ends), up)
+    least, up = _largest(dominating(event, worst), bounds, AIM)
+    if worst.knowledge in (Knowledge.PAIR, Knowledge.DIRECTED):  # the dominating laws are attained
+        return Band.between(least, up)
     if worst.knowledge is Knowledge.SYMMETRISED:
         up = min(up, revealed().up)
-    return Band.between(max(bounds(law, _COARSE)[0] for law in adversaries(event, worst)) if low else 0.0, up)
+    return Band.between(_largest(adversaries(event, worst), bounds, _COARSE)[0] if low else 0.0, up)
+
+
+def _largest(laws: Sequence[Law], bounds: _Bounds, aim: float) -> tuple[float, float]:
+    """Bounds around the largest answer among ``laws``, looking closer only at those that may have it."""
+    if len(laws) == 1:
+        return bounds(laws[0], aim)
+    ends = [bounds(law, 1.0) for law in laws]
+    best = max(low for low, _ in ends)
+    ends = [
+        bounds(law, aim) if up >= best and up - low > aim * up else (low, up)
+        for law, (low, up) in zip(laws, ends, strict=True)
+    ]
+    return max(low for low, _ in ends), max(up for _, up in ends)

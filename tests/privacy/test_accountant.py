@@ -15,7 +15,7 @@ from elementdp.privacy import (
     calibrate,
     claimed,
     delta_at,
-    guarantee,
+    promise,
 )
 
 pairs = Sampler.POISSON_PAIRS
@@ -87,9 +87,9 @@ def test_the_claim_is_too_small_for_sampled_users_and_true_for_sampled_pairs() -
 def test_calibrated_noise_is_the_smallest(sampler: str, bound: int | None) -> None:
     start = SubsampledGaussian(Sampler(sampler), 1.0, 0.02, 500, elements_per_user=bound)
     found = calibrate(start, 1.5, 1e-6)
-    assert guarantee(found, 1e-6).epsilon <= 1.5
+    assert promise(found, 1e-6).epsilon <= 1.5
     slightly_less = SubsampledGaussian(Sampler(sampler), found.sigma * 0.998, 0.02, 500, elements_per_user=bound)
-    assert guarantee(slightly_less, 1e-6).epsilon > 1.5
+    assert promise(slightly_less, 1e-6).epsilon > 1.5
 
 
 @pytest.mark.parametrize("delta", [0.0, 1.0, -1e-3, math.nan])

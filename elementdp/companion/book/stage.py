@@ -79,9 +79,7 @@ def mathjax() -> Path:
     """MathJax as one file, from the package that carries it."""
     spec = find_spec("sphinx-mathjax-offline")  # the package's folder really has dashes in its name
     if spec is None or spec.origin is None:
-        raise BookError(
-            "MathJax is missing: install the book's requirements, pip install -c constraints.txt -e '.[book]'"
-        )
+        raise BookError("MathJax is missing: pip install -c constraints.txt -e '.[companion]'")
     return Path(spec.origin).parent / "static" / "mathjax" / MATHJAX
 
 
@@ -95,7 +93,7 @@ def write_sources(project: Project, notebooks: Mapping[str, Notebook], html: Pat
         # From a clone and not straight from git: the recorded runs lie beside the package.
         install = (
             f"!git clone -q --depth 1 {repository} elementdp-source\n"
-            "%pip install -q './elementdp-source[book]'\n"
+            "%pip install -q './elementdp-source[companion]'\n"
             "import sys; sys.path.insert(0, 'elementdp-source')"
         )
         fresh.cells.insert(0, nbformat.v4.new_code_cell(install))

@@ -4,10 +4,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import binom
 
 from elementdp.privacy._engine.domination import Knowledge, WorstCase
-from elementdp.privacy._engine.pairs import Mixture, Pair, binomial, two_point
+from elementdp.privacy._engine.pairs import Mixture, Pair, binomial, shown, two_point
 from elementdp.privacy.events import SubsampledGaussian
 from elementdp.privacy.guarantee import Relation
 
@@ -55,16 +54,15 @@ def adversaries(event: SubsampledGaussian, worst: WorstCase) -> list[Law]:
 def _counted(event: SubsampledGaussian) -> Law:
     """A whole user under pair sampling, the count of the shown coins given away."""
     size = event.elements_per_user or 1
-    count = np.arange(1, size + 1)
+    count, weights = shown(event.q, size)
+    some = count > 0
     stay = math.exp(size * math.log1p(-event.q))
     rate = -math.expm1(size * math.log1p(-event.q))
-    weights = binom.pmf(count, size, event.q) / rate
-    keep = weights > 1e-30
     change = 2.0 if event.relation is Relation.REPLACE else 1.0
     return Law(
         tuple(
-            (float(weight), two_point(rate, float(j), change * float(j), event.sigma, stay=stay))
-            for weight, j in zip(weights[keep], count[keep], strict=True)
+            (weight / rate, two_point(rate, j, change * j, event.sigma, stay=stay))
+            for weight, j in zip(weights[some].tolist(), count[some].tolist(), strict=True)
         )
     )
 

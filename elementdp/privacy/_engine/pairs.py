@@ -6,7 +6,6 @@ from functools import cached_property
 
 import numpy as np
 from scipy.special import log_ndtr, ndtr
-from scipy.stats import binom
 
 from elementdp.privacy.curves import Floats
 
@@ -154,11 +153,18 @@ def two_point(q: float, swing: float, change: float, sigma: float, *, stay: floa
 
 def binomial(q: float, size: int, sigma: float, *, replaced: bool) -> Pair:
     """All of one user's ``size`` vectors at +1 (against −1, or against none) under pair sampling."""
-    count = np.arange(size + 1)
-    weights = binom.pmf(count, size, q)
-    keep = weights > 1e-30
-    first = Mixture(weights[keep], count[keep] / sigma)
-    return Pair(first, Mixture(weights[keep], -count[keep] / sigma) if replaced else Mixture(np.ones(1), np.zeros(1)))
+    count, weights = shown(q, size)
+    first = Mixture(weights, count / sigma)
+    return Pair(first, Mixture(weights, -count / sigma) if replaced else Mixture(np.ones(1), np.zeros(1)))
+
+
+def shown(q: float, size: int) -> tuple[Floats, Floats]:
+    """How many of ``size`` coins may show, and the chance of each number; those below 1e-30 are left out."""
+    from scipy.stats import binom  # slow to import; only whole users under pair sampling need it
+
+    count = np.arange(size + 1.0)
+    chance = binom.pmf(count, size, q)
+    return count[chance > 1e-30], chance[chance > 1e-30]
 
 
 def windows(pair: Pair, reach: float) -> list[tuple[float, float]]:

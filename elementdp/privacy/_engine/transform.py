@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
-from scipy.signal import lfilter
 
 from elementdp.privacy._engine.cells import Whole
 from elementdp.privacy._engine.composed import Complexes, Curve, Waves
@@ -140,6 +139,8 @@ def _silent(index: Whole, mass: Floats, steps: int) -> float:
 
 def _summed(density: Floats, tilt: float, h: float) -> Floats:
     """Σ_{j>k} w_j e^{−τu}(1−e^{−u}), u = (j−k)h, at every k, by a recursion of positive terms from the right."""
+    from scipy.signal import lfilter  # slow to import, and most runs need no full transform
+
     decay, drop = math.exp(-tilt * h), math.exp(-h)
     right = np.concatenate([[0.0], density[:0:-1]])
     weighted = lfilter([decay * drop], [1.0, -decay * drop], right)  # Σ w e^{−(1+τ)u}
