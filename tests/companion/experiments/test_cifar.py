@@ -7,18 +7,20 @@ import numpy as np
 import pytest
 import torch
 
-from elementdp.companion.experiments.cifar import (
-    Plan,
+from elementdp.companion.experiments.images import (
+    Accounting,
+    CifarPlan,
+    RunResult,
+    cifar_sentences,
+    cifar_stand_in,
     differences,
     gap,
-    load_photos,
-    pixels,
-    sentences,
-    stand_in,
+    load_cifar,
+    study,
     tutorial_network,
     whole_network,
 )
-from elementdp.companion.experiments.photos import Open, Told, Way, figure
+from elementdp.companion.experiments.images.tasks import pixels
 from elementdp.learning.models import fast_layers
 from elementdp.privacy import Unit
 
@@ -40,16 +42,30 @@ def test_pixels_lie_between_minus_one_and_one_channels_first():
     assert found.sum() == 1 - (found.numel() - 1)
 
 
-def line(accuracy, repetition, way=Way.PAIRS, unit=Unit.ELEMENT, k=30, epsilon=3.0):
-    return Told(
-        way=str(way), unit=str(unit), epsilon=epsilon, k=k, clusters=100, users=8_000, images=100, q=0.01, steps=20,
-        sigma=1.0, true_low=9.0, true_up=9.0, step=1.0, rho=1.0, repetition=repetition, iterations=(10, 20),
+def line(accuracy, repetition, accounting=Accounting.PAIRS, unit=Unit.ELEMENT, k=30, epsilon=3.0):
+    return RunResult(
+        accounting=str(accounting),
+        unit=str(unit),
+        epsilon=epsilon,
+        k=k,
+        clusters=100,
+        users=8_000,
+        images=100,
+        q=0.01,
+        steps=20,
+        sigma=1.0,
+        true_low=9.0,
+        true_up=9.0,
+        step=1.0,
+        rho=1.0,
+        repetition=repetition,
+        iterations=(10, 20),
         accuracy=accuracy,
-    )  # fmt: skip
+    )
 
 
 def test_differences_are_taken_repetition_by_repetition():
-    base = [line((0.5, 0.6), 0, Way.NONE), line((0.4, 0.7), 1, Way.NONE)]
+    base = [line((0.5, 0.6), 0, Accounting.NONE), line((0.4, 0.7), 1, Accounting.NONE)]
     mine = [line((0.3, 0.2), 1), line((0.4, 0.5), 0)]
     first, last = differences(mine, base, lambda told: told.accuracy)
     assert (first.iteration, last.iteration) == (10, 20)
@@ -63,7 +79,11 @@ def test_differences_are_taken_repetition_by_repetition():
 
 
 def test_a_gap_is_to_the_same_users_without_privacy():
-    base = [line((0.5, 0.6), 0, Way.NONE), line((0.4, 0.7), 1, Way.NONE), line((0.9, 0.9), 0, Way.NONE, k=5)]
+    base = [
+        line((0.5, 0.6), 0, Accounting.NONE),
+        line((0.4, 0.7), 1, Accounting.NONE),
+        line((0.9, 0.9), 0, Accounting.NONE, k=5),
+    ]
     mean, bar = gap([line((0.3, 0.5), 0), line((0.3, 0.4), 1)], base)
     assert mean == pytest.approx(-0.2)
     assert bar == pytest.approx(1.64 * 0.1)
@@ -72,35 +92,38 @@ def test_a_gap_is_to_the_same_users_without_privacy():
 
 
 def test_user_level_lines_are_counted_by_their_gap():
-    base = line((0.5, 0.6), 0, Way.NONE, epsilon=math.inf)
-    users = [line((0.1, 0.2), 0, way, Unit.USER) for way in (Way.PRINTED, Way.TRUE)]
-    users[1] = line((0.1, 0.5), 0, Way.TRUE, Unit.USER)
-    rows = {row.said: row for row in sentences([base, *users])}
-    row = rows["Every user-level line is at least 15 points worse than non-private training."]
-    assert isinstance(row, Open)
-    assert row.found.startswith("1 of 2 such lines")
+    base = line((0.5, 0.6), 0, Accounting.NONE, epsilon=math.inf)
+    users = [line((0.1, 0.2), 0, accounting, Unit.USER) for accounting in (Accounting.PRINTED, Accounting.TRUE)]
+    users[1] = line((0.1, 0.5), 0, Accounting.TRUE, Unit.USER)
+    rows = {row.said: row for row in cifar_sentences([base, *users])}
+    row = rows["Every user-level curve is at least 15 points worse than non-private training."]
+    assert row.holds is None
+    assert row.found.startswith("1 of 2 such curves")
     assert "-40.0" in row.found and "-10.0" in row.found
 
 
 def lines_of(repetition, shift=0.0):
     return [
-        line((0.3, 0.4), repetition, Way.NONE, epsilon=math.inf), line((0.2, 0.39 + shift), repetition, Way.PRINTED),
-        line((0.2, 0.39 + shift), repetition), line((0.1, 0.2 - shift), repetition, Way.TRUE),
-        line((0.1, 0.1), repetition, Way.TRUE, Unit.USER), line((0.1, 0.1), repetition, Way.PRINTED, k=5),
-    ]  # fmt: skip
+        line((0.3, 0.4), repetition, Accounting.NONE, epsilon=math.inf),
+        line((0.2, 0.39 + shift), repetition, Accounting.PRINTED),
+        line((0.2, 0.39 + shift), repetition),
+        line((0.1, 0.2 - shift), repetition, Accounting.TRUE),
+        line((0.1, 0.1), repetition, Accounting.TRUE, Unit.USER),
+        line((0.1, 0.1), repetition, Accounting.PRINTED, k=5),
+    ]
 
 
 def test_one_repetition_settles_nothing_but_the_accounting():
-    rows = {row.said: row for row in sentences(lines_of(0))}
+    rows = {row.said: row for row in cifar_sentences(lines_of(0))}
     axis = rows.pop("The legend's ε is the element-level ε of the run.")
     assert axis.verdict == "no"
     assert axis.found.startswith("2 of 2 printed")  # k = 30 and k = 5
-    assert all(isinstance(row, Open) for row in rows.values())
+    assert all(row.holds is None for row in rows.values())
 
 
 def test_lines_that_differ_in_users_say_so():
-    told = [*lines_of(0), replace(line((0.1, 0.3), 0, Way.PRINTED), users=2_000)]
-    rows = {row.said: row for row in sentences(told + [replace(one, repetition=1) for one in told])}
+    told = [*lines_of(0), replace(line((0.1, 0.3), 0, Accounting.PRINTED), users=2_000)]
+    rows = {row.said: row for row in cifar_sentences(told + [replace(one, repetition=1) for one in told])}
     said = "As the sample size n grows, the accuracy improves."
     assert "n = 8,000 reaches 39.0 %" in rows[said].found and "n = 2,000 30.0 %" in rows[said].found
     assert rows["The legend's ε is the element-level ε of the run."].found.startswith("3 of 3 printed")
@@ -108,34 +131,46 @@ def test_lines_that_differ_in_users_say_so():
 
 def test_repetitions_settle_what_their_bars_allow():
     pairs = "At the same true ε = 3, all at one rate, sampling pairs beats sampling users."
-    rows = {row.said: row for row in sentences(lines_of(0) + lines_of(1, shift=0.01))}
+    rows = {row.said: row for row in cifar_sentences(lines_of(0) + lines_of(1, shift=0.01))}
     assert rows[pairs].verdict == "yes"
     assert rows["Fewer elements a user, worse performance."].verdict == "yes"
-    assert isinstance(rows["Every user-level line is at least 15 points worse than non-private training."], Open)
-    assert isinstance(rows["As the sample size n grows, the accuracy improves."], Open)
-    noisy = {row.said: row for row in sentences(lines_of(0) + lines_of(1, shift=-0.2))}
-    assert isinstance(noisy[pairs], Open)
+    assert rows["Every user-level curve is at least 15 points worse than non-private training."].holds is None
+    assert rows["As the sample size n grows, the accuracy improves."].holds is None
+    noisy = {row.said: row for row in cifar_sentences(lines_of(0) + lines_of(1, shift=-0.2))}
+    assert noisy[pairs].holds is None
 
 
 def test_units_are_compared_each_at_its_own_rate_where_that_was_run():
     told = lines_of(0) + lines_of(1, shift=0.01)
     fair = [line((0.2, 0.3), repetition) for repetition in (0, 1)]
-    fair += [line((0.2, 0.35), repetition, Way.TRUE, Unit.USER) for repetition in (0, 1)]
-    rows = {row.said: row for row in sentences(told, fair)}
-    assert isinstance(
-        rows["At the same true ε = 3, each at its own rate, element level with pairs sampled beats user level."], Open
+    fair += [line((0.2, 0.35), repetition, Accounting.TRUE, Unit.USER) for repetition in (0, 1)]
+    rows = {row.said: row for row in cifar_sentences(told, fair)}
+    assert (
+        rows["At the same true ε = 3, each at its own rate, element level with pairs sampled beats user level."].holds
+        is None
     )
 
 
 def test_a_small_run_tells_every_line():
-    pool = stand_in(120, 60)
-    assert "stand-in" in load_photos("stand-in", 120, 60).label
-    plan = Plan(clusters=6, images=8, steps=2, users_a_step=3.0, step_sizes=(0.5,), evaluations=2,
-                legend=(("element", 3.0, 4, 20), ("user", 3.0, 4, 20)))  # fmt: skip
-    found = figure(whole_network(pool, plan), plan, plan.lines())
-    assert [(told.unit, told.way) for told in found] == [
-        ("element", "non-private"), ("element", "as printed"), ("element", "as printed, true ε"),
-        ("element", "pairs sampled"), ("user", "as printed"), ("user", "as printed, true ε"),
-    ]  # fmt: skip
+    pool = cifar_stand_in(120, 60)
+    assert "stand-in" in load_cifar("stand-in", 120, 60).label
+    plan = CifarPlan(
+        clusters=6,
+        images=8,
+        steps=2,
+        users_a_step=3.0,
+        step_sizes=(0.5,),
+        evaluations=2,
+        legend=(("element", 3.0, 4, 20), ("user", 3.0, 4, 20)),
+    )
+    found = study(whole_network(pool, plan.images), plan, plan.variants())
+    assert [(told.unit, told.accounting) for told in found] == [
+        ("element", "non-private"),
+        ("element", "as printed"),
+        ("element", "as printed, true ε"),
+        ("element", "pairs sampled"),
+        ("user", "as printed"),
+        ("user", "as printed, true ε"),
+    ]
     assert all(0 <= value <= 1 for told in found for value in told.accuracy)
     assert all(told.q == pytest.approx(3 / 20) for told in found)

@@ -7,11 +7,9 @@ import pytest
 from scipy import stats
 
 from elementdp.companion.experiments.logistic import (
-    Cells,
+    CellBatch,
     Design,
-    Draw,
-    Method,
-    Plan,
+    LogisticPlan,
     draw,
     event,
     figure,
@@ -19,8 +17,9 @@ from elementdp.companion.experiments.logistic import (
     noise_for,
     true_epsilon,
 )
+from elementdp.companion.experiments.logistic import LogisticMethod as Method
 from elementdp.errors import ArgumentError
-from elementdp.privacy import claimed
+from elementdp.privacy import Sampler, claimed
 
 SMALL = Design(users=30, points=12, dimension=4, elements=5, steps=7)
 
@@ -52,8 +51,8 @@ def test_iteration_equals_plain_loops(whole_user):
     sample = draw(SMALL, 3, np.random.default_rng(1))
     groups = sample.by_user() if whole_user else sample.by_element()
     steps, clips = np.array([0.5, 2.0, 1.0]), np.array([0.05, 0.2, 1e6])
-    for way in Draw:
-        found = iterate(groups, Cells(steps, np.zeros(3), clips), 1.0, way, SMALL.steps, seed=0)
+    for way in (Sampler.POISSON_USERS, Sampler.POISSON_PAIRS):
+        found = iterate(groups, CellBatch(steps, np.zeros(3), clips), 1.0, way, SMALL.steps, seed=0)
         for cell, (step, clip) in enumerate(zip(steps, clips, strict=True)):
             path = plain_iteration(sample, SMALL.steps, step, clip, whole_user)
             np.testing.assert_allclose(found.last[cell], path[-1], atol=2e-5)
@@ -70,9 +69,9 @@ def test_noise_and_sampling_have_the_printed_variance():
     per_user = np.zeros((SMALL.users, SMALL.dimension))
     np.add.at(per_user, groups.user, delta)
     scale = step / (q * SMALL.users)
-    for way, parts in ((Draw.USERS, per_user), (Draw.PAIRS, delta)):
+    for way, parts in ((Sampler.POISSON_USERS, per_user), (Sampler.POISSON_PAIRS, delta)):
         # The cells of one run share their coins: many seeds, one cell each.
-        cells = Cells(np.array([step]), np.array([sigma]), np.array([clip]))
+        cells = CellBatch(np.array([step]), np.array([sigma]), np.array([clip]))
         found = np.array([iterate(groups, cells, q, way, 1, seed).last[0] for seed in range(3000)])
         covariance = scale**2 * (q * (1 - q) * parts.T @ parts + (clip * sigma) ** 2 * np.eye(SMALL.dimension))
         centred = found - scale * q * parts.sum(axis=0)
@@ -131,7 +130,7 @@ def test_printed_noise_is_not_private_at_small_rates():
 
 def test_figure_has_every_point_and_reports_fresh_repetitions():
     design = Design(users=60, points=10, dimension=3, elements=4, steps=10)
-    plan = Plan(
+    plan = LogisticPlan(
         design, (2,), (1.0, 4.0), (0.3,), (0.5, 2.0, 8.0), (0.1, 0.3), tuning=3, screening=1, repetitions=4, seed=5
     )
     points, rates = figure(plan)
@@ -153,6 +152,6 @@ def test_bad_arguments():
     with pytest.raises(ArgumentError, match="k must be"):
         draw(SMALL, 6, np.random.default_rng(0))
     with pytest.raises(ArgumentError, match="repetitions"):
-        Plan(repetitions=1)
+        LogisticPlan(repetitions=1)
     with pytest.raises(ArgumentError, match="rates"):
-        Plan(rates=())
+        LogisticPlan(rates=())

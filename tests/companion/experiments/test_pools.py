@@ -13,10 +13,8 @@ from torch import nn
 
 from elementdp.companion.data import SOURCES, DataError, digest, store
 from elementdp.companion.data.backbones import Backbone
-from elementdp.companion.experiments import photo_set
-from elementdp.companion.experiments.cifar import load_photos
-from elementdp.companion.experiments.photos import Plan, last_layer, load_pool, reduced
-from elementdp.companion.experiments.photos.pool import SIDE, fingerprint
+from elementdp.companion.experiments.images import last_layer, load_cifar, load_photos, photo_set, reduced
+from elementdp.companion.experiments.images.pools import PHOTOS_SIDE
 from elementdp.errors import ArgumentError
 
 LABELS = {f"n{number:03d}": 3 for number in range(120)}
@@ -91,9 +89,9 @@ def test_the_whole_tiny_imagenet_works_end_to_end(home, monkeypatch, kind):
     path = write(kind, home, layout())
     if kind == "zip":
         monkeypatch.setitem(SOURCES, "tiny-imagenet", replace(SOURCES["tiny-imagenet"], sha256=digest(path)))
-    assert load_pool("tiny-imagenet", photos=300, tests=30).stand_in, "features are not there yet"
+    assert load_photos("tiny-imagenet", photos=300, tests=30).stand_in, "features are not there yet"
     lines = []
-    pool = load_pool("tiny-imagenet", photos=300, tests=30, dimension=0, compute=True, report=lines.append)
+    pool = load_photos("tiny-imagenet", photos=300, tests=30, dimension=0, compute=True, report=lines.append)
     assert not pool.stand_in
     assert "300 of 300" in lines[1]
     assert pool.inputs.shape == (300, 48)
@@ -102,22 +100,22 @@ def test_the_whole_tiny_imagenet_works_end_to_end(home, monkeypatch, kind):
     # 20 of 120 labels of three photos each are too rare; 5 of the 30 annotated ones.
     assert 60 - (360 - 300) <= (pool.labels == 100).sum() <= 60
     assert (pool.test_labels == 100).sum() == 5
-    again = load_pool("tiny-imagenet", photos=300, tests=30, dimension=0)
-    assert fingerprint(again) == fingerprint(pool)
+    again = load_photos("tiny-imagenet", photos=300, tests=30, dimension=0)
+    assert again.fingerprint == pool.fingerprint
     shown = pool.pictures(np.arange(3))
     assert shown.shape == (3, 64, 64, 3)
     with torch.inference_mode():
         pixels = torch.from_numpy(shown).permute(0, 3, 1, 2).float() / 255
-        colours = Coarse()(nn.functional.interpolate(pixels, size=(SIDE, SIDE), mode="bilinear")).numpy()
+        colours = Coarse()(nn.functional.interpolate(pixels, size=(PHOTOS_SIDE, PHOTOS_SIDE), mode="bilinear")).numpy()
     assert np.allclose(reduced(colours, 0), pool.inputs[:3], atol=2e-3), "pictures are those of the rows"
 
 
 def test_the_packing_changes_neither_features_nor_provenance(home, tmp_path):
     pools = [
-        load_pool(str(write(kind, tmp_path / kind, layout())), photos=200, tests=20, compute=True)
+        load_photos(str(write(kind, tmp_path / kind, layout())), photos=200, tests=20, compute=True)
         for kind in ("zip", "tar", "directory")
     ]
-    assert len({fingerprint(pool) for pool in pools}) == 1
+    assert len({pool.fingerprint for pool in pools}) == 1
     assert len({next(iter(pool.data.values())) for pool in pools}) == 1
     assert [next(iter(pool.data)) for pool in pools] == [
         "tiny-imagenet-200.zip",
@@ -128,7 +126,7 @@ def test_the_packing_changes_neither_features_nor_provenance(home, tmp_path):
 
 def test_an_official_archive_with_other_content_is_refused(home):
     write("zip", home, layout())
-    pool = load_pool("tiny-imagenet", photos=10, tests=10, compute=True)
+    pool = load_photos("tiny-imagenet", photos=10, tests=10, compute=True)
     assert pool.stand_in
     assert "is not tiny-imagenet" in pool.reason
 
@@ -136,14 +134,14 @@ def test_an_official_archive_with_other_content_is_refused(home):
 def test_photos_of_ones_own_are_used_or_refused_but_never_replaced(home, tmp_path):
     mine = write("directory", tmp_path / "mine", layout("tiny-imagenet-200"))
     with pytest.raises(DataError, match="not in the cache"):
-        load_pool(str(mine), photos=50, tests=10)
-    pool = load_pool(str(mine), photos=50, tests=10, compute=True)
+        load_photos(str(mine), photos=50, tests=10)
+    pool = load_photos(str(mine), photos=50, tests=10, compute=True)
     assert not pool.stand_in
     (mine / "words.txt").unlink()
     with pytest.raises(DataError, match="Tiny-ImageNet's layout"):
-        load_pool(str(mine), photos=50, tests=10)
+        load_photos(str(mine), photos=50, tests=10)
     with pytest.raises(ArgumentError, match="tiny-imagenet-101, tiny-imagenet, stand-in, or a path that exists"):
-        load_pool("tiny-imagnet")
+        load_photos("tiny-imagnet")
 
 
 @pytest.fixture
@@ -161,7 +159,7 @@ def ready_made(tmp_path):
 
 def test_features_of_ones_own_are_split_once_and_for_all(home, ready_made):
     folder, bunch = ready_made
-    pool = load_pool(str(folder), photos=300, tests=80, dimension=0)
+    pool = load_photos(str(folder), photos=300, tests=80, dimension=0)
     assert (pool.inputs.shape, pool.test_inputs.shape) == ((300, 40), (80, 40))
     assert set(pool.names) == {"cat", "sea", "holiday", "unknown"}
     raw = reduced(np.load(folder / "features.npy").astype(np.float32), 0)
@@ -171,16 +169,16 @@ def test_features_of_ones_own_are_split_once_and_for_all(home, ready_made):
     expected = [{"cat"} if bunch[row] == 1 else {"sea", "holiday"} if bunch[row] == 0 else {"unknown"} for row in rows]
     told = np.concatenate([pool.labels, pool.test_labels])
     assert all(pool.names[label] in names for label, names in zip(told, expected, strict=True))
-    smaller = load_pool(str(folder), photos=100, tests=80, dimension=0)
+    smaller = load_photos(str(folder), photos=100, tests=80, dimension=0)
     assert (smaller.inputs == pool.inputs[:100]).all()
     assert (smaller.test_inputs == pool.test_inputs).all()
-    everything = load_pool(str(folder), dimension=16)
+    everything = load_photos(str(folder), dimension=16)
     assert (len(everything.inputs), len(everything.test_inputs)) == (400, 100)
     assert everything.inputs.shape[1] == 16
 
 
 def test_features_without_pictures_say_so_and_are_drawn_as_tiles(home, ready_made):
-    pool = load_pool(str(ready_made[0]), photos=300, tests=80)
+    pool = load_photos(str(ready_made[0]), photos=300, tests=80)
     assert pool.label == "flickr (features without pictures)"
     assert not pool.stand_in
     tiles = pool.pictures(np.array([0, 1, 0]))
@@ -190,7 +188,7 @@ def test_features_without_pictures_say_so_and_are_drawn_as_tiles(home, ready_mad
     # The experiment itself takes them as any other pool.
     elements = pool.elements(3)
     assert len(set(zip(elements.tolist(), pool.labels.tolist(), strict=True))) == 3, "bunches, elements and tags agree"
-    assert last_layer(pool, Plan(users=20, images=10)).make()(torch.from_numpy(pool.inputs)).shape == (300, 4)
+    assert last_layer(pool, images=10).make()(torch.from_numpy(pool.inputs)).shape == (300, 4)
 
 
 def test_ready_made_features_that_do_not_fit_are_refused(home, ready_made):
@@ -198,23 +196,23 @@ def test_ready_made_features_that_do_not_fit_are_refused(home, ready_made):
     values = np.load(folder / "features.npy")
     np.save(folder / "features.npy", values[:-1])
     with pytest.raises(DataError, match="500 lines"):
-        load_pool(str(folder))
+        load_photos(str(folder))
     values[7, 3] = np.nan
     np.save(folder / "features.npy", values)
     with pytest.raises(DataError, match="not finite"):
-        load_pool(str(folder))
+        load_photos(str(folder))
     np.save(folder / "features.npy", values.astype(str))
     with pytest.raises(DataError, match="row of numbers"):
-        load_pool(str(folder))
+        load_photos(str(folder))
     (folder / "tags.txt").unlink()
     with pytest.raises(DataError, match=r"tags\.txt cannot be read"):
-        load_pool(str(folder))
+        load_photos(str(folder))
     (folder / "features.npy").write_bytes(b"\x93NUMPY")
     with pytest.raises(DataError, match=r"features\.npy is no array"):
-        load_pool(str(folder))
+        load_photos(str(folder))
 
 
-@pytest.mark.parametrize("loader", [load_pool, load_photos])
+@pytest.mark.parametrize("loader", [load_photos, load_cifar])
 def test_bad_arguments_are_refused_before_anything_is_read(home, loader):
     for wrong in ({"backbone": "resnet51"}, {"photos": 0}, {"tests": 0}, {"dimension": -1}):
         (name,) = wrong

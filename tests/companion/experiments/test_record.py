@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from elementdp.companion.experiments import cifar, photos
-from elementdp.companion.experiments.photos import from_row
+from elementdp.companion.experiments import images
+from elementdp.companion.experiments.images import from_row
 from elementdp.companion.experiments.record import record
 from elementdp.companion.experiments.recorded import read
 
@@ -21,8 +21,10 @@ def invented(monkeypatch):
         object.__setattr__(pool, "stand_in", False)
         return pool
 
-    monkeypatch.setattr(photos, "load_pool", lambda *_, **__: claim(photos.stand_in(300, 60, classes=4, dimension=6)))
-    monkeypatch.setattr(cifar, "load_photos", lambda **_: claim(cifar.stand_in(300, 40)))
+    monkeypatch.setattr(
+        images, "load_photos", lambda *_, **__: claim(images.photos_stand_in(300, 60, classes=4, dimension=6))
+    )
+    monkeypatch.setattr(images, "load_cifar", lambda **_: claim(images.cifar_stand_in(300, 40)))
 
 
 def ran(name: str, folder: Path, *options: str):
@@ -47,14 +49,16 @@ def test_photos_are_recorded_with_what_was_tried(invented, tmp_path):
 def test_networks_are_recorded_with_repetitions(invented, tmp_path):
     options = ["--users-a-step", "3", "--step-sizes", "0.3", "--rhos", "1", "--repetitions", "2", "--device", "cpu"]
     legend = '[["element", 3, 4, 20]]'
-    run = ran("cifar", tmp_path, "--legend", legend, "--way", "non-private", "--way", "pairs sampled", *options)
+    run = ran(
+        "cifar", tmp_path, "--legend", legend, "--accounting", "non-private", "--accounting", "pairs sampled", *options
+    )
     assert [(row["way"], row["repetition"]) for row in run.rows("lines")] == [
         (way, repetition) for way in ("non-private", "pairs sampled") for repetition in (0, 1)
     ]
 
 
 def test_a_stand_in_is_not_recorded(tmp_path, monkeypatch):
-    monkeypatch.setattr(photos, "load_pool", lambda *_, **__: photos.stand_in(50, 20))
+    monkeypatch.setattr(images, "load_photos", lambda *_, **__: images.photos_stand_in(50, 20))
     result = CliRunner().invoke(record, ["photos", *SIZES, "--work", str(tmp_path), "--folder", str(tmp_path)])
     assert result.exit_code == 1
     assert "needs the real data" in result.output
@@ -64,20 +68,20 @@ def test_a_stand_in_is_not_recorded(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "named"),
     [
-        (["--way", "as print"], "--way must be one of"),
+        (["--accounting", "as print"], "--accounting must be one of"),
         (["--legend", "x"], "--legend must be JSON"),
         (["--step-sizes", "1,a"], "--step-sizes must be a list of numbers separated by commas"),
         (["--rate-factors", "1,0"], "--rate-factors must be"),
         (["--users", "0"], "--users must be"),
         (["--q", "2"], "--q must be"),
-        (["--legend", '[["user", 3, 3, 8]]', "--way", "pairs sampled"], "no line of the legend"),
+        (["--legend", '[["user", 3, 3, 8]]', "--accounting", "pairs sampled"], "no curve of the legend"),
     ],
 )
 def test_bad_options_are_refused_before_any_work(options, named, tmp_path, monkeypatch):
     def never(*_, **__):
         raise AssertionError("data were loaded")
 
-    monkeypatch.setattr(photos, "load_pool", never)
+    monkeypatch.setattr(images, "load_photos", never)
     result = CliRunner().invoke(
         record, ["photos", *SIZES, "--work", str(tmp_path), "--folder", str(tmp_path), *options]
     )

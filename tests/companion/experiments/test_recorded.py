@@ -46,11 +46,11 @@ def test_logistic_points_come_out_again(method, epsilon):
     run = read("logistic")
     (row,) = run.rows("points", method=method, epsilon=epsilon, k=2, estimate="last")
     design = logistic.Design(**run.provenance.parameters["design"])
-    kind = logistic.Method(method)
+    kind = logistic.LogisticMethod(method)
     sigma = logistic.noise_for(kind, design, row["q"], epsilon)
     assert sigma == pytest.approx(row["sigma"], rel=1e-3)
-    setting = logistic.Setting(2, kind, epsilon, row["q"], row["step"], row["clip"], sigma)
-    plan = logistic.Plan(design, seed=run.provenance.seed + 1)
+    setting = logistic.GridCell(2, kind, epsilon, row["q"], row["step"], row["clip"], sigma)
+    plan = logistic.LogisticPlan(design, seed=run.provenance.seed + 1)
     again = np.array([logistic.run_settings(plan, [setting], repetition)[0, 0] for repetition in range(5)])
     agree(row["error"], row["standard_error"], again)
 
@@ -59,7 +59,7 @@ def test_logistic_true_epsilon_comes_out_again():
     run = read("logistic")
     design = logistic.Design(**run.provenance.parameters["design"])
     row = run.rows("rates", method="element, as printed", epsilon=1.0, q=0.05, k=2)[0]
-    band = logistic.true_epsilon(logistic.Method.ELEMENT_PRINTED, design, row["q"], row["sigma"])
+    band = logistic.true_epsilon(logistic.LogisticMethod.ELEMENT_PRINTED, design, row["q"], row["sigma"])
     # The exact value lies in both brackets, whichever accountant drew the tighter one.
     assert band.low <= row["true_up"] and row["true_low"] <= band.up
     assert row["true_low"] > 1.0

@@ -6,7 +6,7 @@ import pytest
 
 from elementdp.companion.claims import Verdict, entry
 from elementdp.companion.experiments import logistic, words
-from elementdp.companion.experiments.logistic import Method
+from elementdp.companion.experiments.logistic import LogisticMethod
 
 KS = (1, 10, 100, 1_000)
 
@@ -18,8 +18,8 @@ def word_table(power=1.0, mass=lambda k: k**-0.5, bend=0.0):
         ratio = 50 * mass(k) ** (2 * power) * 10 ** (bend * math.log10(k) ** 4)
         for epsilon in (1.0, 8.0):
             for kind in words.Sensitivity:
-                points.append(words.Point(k, epsilon, str(kind), "validation", 5.0, ratio, 0.01, 9))
-    return points, [words.Line(k, mass(k), 100.0) for k in KS]
+                points.append(words.WordsPoint(k, epsilon, str(kind), "validation", 5.0, ratio, 0.01, 9))
+    return points, [words.PartitionSummary(k, mass(k), 100.0) for k in KS]
 
 
 def test_words_as_the_paper_expects_them():
@@ -44,12 +44,12 @@ def logistic_table(element=lambda k, e: 0.5 / (k * e), user=lambda k, e: 5.0 / e
     """Errors by formula, with small error bars."""
     points = []
     for k in (2, 5, 8):
-        for method in Method:
-            for epsilon in (math.inf,) if method is Method.NON_PRIVATE else (0.1, 0.25, 1.0, 8.0):
+        for method in LogisticMethod:
+            for epsilon in (math.inf,) if method is LogisticMethod.NON_PRIVATE else (0.1, 0.25, 1.0, 8.0):
                 kind = element if method.value.startswith("element") else user
-                error = base(k) if method is Method.NON_PRIVATE else base(k) + kind(k, epsilon)
+                error = base(k) if method is LogisticMethod.NON_PRIVATE else base(k) + kind(k, epsilon)
                 points.append(
-                    logistic.Point(
+                    logistic.LogisticPoint(
                         k, str(method), epsilon, 0.1, 1.0, 0.3, 1.0, "last", epsilon, epsilon, error, 1e-4, 9, error
                     )
                 )
@@ -57,7 +57,7 @@ def logistic_table(element=lambda k, e: 0.5 / (k * e), user=lambda k, e: 5.0 / e
 
 
 def rate(q, epsilon, low):
-    return logistic.Rate(2, str(Method.ELEMENT_PRINTED), epsilon, q, 1.0, 0.1, low, low + 0.1)
+    return logistic.Rate(2, str(LogisticMethod.ELEMENT_PRINTED), epsilon, q, 1.0, 0.1, low, low + 0.1)
 
 
 def test_logistic_as_the_paper_expects_it():

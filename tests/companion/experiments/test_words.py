@@ -10,8 +10,8 @@ from elementdp.companion.data import UserTexts, store
 from elementdp.companion.experiments.words import (
     Elements,
     Halves,
-    Plan,
     Sensitivity,
+    WordsPlan,
     corpus,
     figure,
     heaviest,
@@ -142,7 +142,7 @@ def test_clusters_are_kept_and_a_damaged_file_is_recomputed(tmp_path, monkeypatc
 
 
 def test_figure_on_a_stand_in(small):
-    plan = Plan(epsilons=(1.0, 8.0), validation=2, splits=6, private_splits=2)
+    plan = WordsPlan(epsilons=(1.0, 8.0), validation=2, splits=6, private_splits=2)
     points, lines = figure(small.corpus, small.partitions, plan)
     assert small.stand_in and "stand-in" in small.label
     keyed = {(p.clusters, p.sensitivity, p.choice, p.epsilon): p for p in points}

@@ -8,16 +8,17 @@ from scipy.sparse import csr_array
 from elementdp.companion.claims.ledger import Effort, check
 from elementdp.companion.claims.verdict import Fact, Finding, Gap, Role
 from elementdp.companion.experiments.recorded import Recorded, read
-from elementdp.companion.experiments.settled import Settled
+from elementdp.companion.experiments.sentence import Sentence
 from elementdp.elements import Clusters
 from elementdp.errors import ElementdpError
 from elementdp.histogram import project
 
 
-def _facts(rows: list[Settled], where: str) -> list[Fact]:
+def _facts(rows: list[Sentence], where: str) -> list[Fact]:
     return [
         Fact(Role.REPAIRED if row.repaired else Role.PRINTED, f"“{row.said}” {where}: {row.found}.", row.holds)
         for row in rows
+        if row.holds is not None
     ]
 
 
@@ -32,19 +33,27 @@ def _recorded(name: str) -> Recorded | None:
 @check("exp-histogram")
 def exp_histogram(effort: Effort, seed: int) -> Finding:
     """Finer partitions do help; not by max P(c)², not linearly at small ε, and the printed noise is short by √2."""
-    from elementdp.companion.experiments.words import Line, Plan, Point, figure, prepare, sentences, slope
+    from elementdp.companion.experiments.words import (
+        PartitionSummary,
+        WordsPlan,
+        WordsPoint,
+        figure,
+        prepare,
+        sentences,
+        slope,
+    )
 
     facts: list[Fact] = []
     for name in ("words-blogs", "words-reddit"):
         run = _recorded(name)
         if run is not None:
-            points = [Point(**row) for row in run.rows("points")]
-            lines = [Line(**row) for row in run.rows("lines")]
+            points = [WordsPoint(**row) for row in run.rows("points")]
+            lines = [PartitionSummary(**row) for row in run.rows("lines")]
             size = f"n = {run.provenance.parameters['n']:,}, m = {run.provenance.parameters['m']:,}"
             facts += _facts(sentences(points, lines, run.provenance.parameters["n"]), f"({name[6:]}, {size}, recorded)")
     users, words = {Effort.SMOKE: (80, 600), Effort.QUICK: (200, 2_000), Effort.PAPER: (400, 10_000)}[effort]
     made = prepare("stand-in", "stand-in", users, 200, (1, 10, 100), seed, vocabulary=words)
-    plan = Plan(epsilons=(1.0, 8.0), validation=2, splits=8, private_splits=0, seed=seed)
+    plan = WordsPlan(epsilons=(1.0, 8.0), validation=2, splits=8, private_splits=0, seed=seed)
     points, _ = figure(made.corpus, made.partitions, plan)
     right = sorted((p for p in points if p.sensitivity == "right" and p.epsilon == 8.0), key=lambda p: p.clusters)
     fit = slope([p.clusters for p in right], [p.ratio for p in right])
@@ -77,27 +86,35 @@ def _sensitivity() -> tuple[str, bool]:
 @check("exp-logistic")
 def exp_logistic(effort: Effort, seed: int) -> Finding:
     """The ε axis is wrong at small sampling rates; with pairs and true ε, diversity helps where privacy limits."""
-    from elementdp.companion.experiments.logistic import Design, Method, Point, Rate, noise_for, sentences, true_epsilon
+    from elementdp.companion.experiments.logistic import (
+        Design,
+        LogisticMethod,
+        LogisticPoint,
+        Rate,
+        noise_for,
+        sentences,
+        true_epsilon,
+    )
 
     facts: list[Fact] = []
     run = _recorded("logistic")
     if run is not None:
-        points = [Point(**row) for row in run.rows("points")]
+        points = [LogisticPoint(**row) for row in run.rows("points")]
         rates = [Rate(**row) for row in run.rows("rates")]
         facts += _facts(sentences(points, rates), "(n = 1,000, T = 200, recorded)")
     # The section's message is how the error falls with diversity at a given ε; a false one is more than bookkeeping.
     message = all(fact.holds for fact in facts if fact.role is Role.PRINTED and "diverse" in fact.text)
     design = Design()
     q, epsilon = 0.05, 1.0
-    sigma = noise_for(Method.ELEMENT_PRINTED, design, q, epsilon)
-    really = true_epsilon(Method.ELEMENT_PRINTED, design, q, sigma)
+    sigma = noise_for(LogisticMethod.ELEMENT_PRINTED, design, q, epsilon)
+    really = true_epsilon(LogisticMethod.ELEMENT_PRINTED, design, q, sigma)
     text = (
         f"Computed now: q = {q:g}, T = {design.steps}, claimed ε = {epsilon:g}: σ = {sigma:.4g}, and the true ε is "
         f"{really:.4g}."
     )
     facts.append(Fact(Role.PRINTED, text, really.low <= epsilon))
-    pairs = noise_for(Method.ELEMENT_REPAIRED, design, q, epsilon)
-    band = true_epsilon(Method.ELEMENT_REPAIRED, design, q, pairs)
+    pairs = noise_for(LogisticMethod.ELEMENT_REPAIRED, design, q, epsilon)
+    band = true_epsilon(LogisticMethod.ELEMENT_REPAIRED, design, q, pairs)
     text = f"Computed now: with pairs sampled σ = {pairs:.4g} suffices, true ε from {band:.4g}."
     facts.append(Fact(Role.REPAIRED, text, band.up <= epsilon and math.isfinite(pairs)))
     repair = (

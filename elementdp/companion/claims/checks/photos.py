@@ -12,20 +12,20 @@ PAPER_STEPS = 40_000
 
 def _legend(epsilon: float, k: int, clusters: int, users: int, rates: tuple[float, ...]) -> list[Fact]:
     """The legend's ε at the paper's own sizes, as printed and with pairs sampled."""
-    from elementdp.companion.experiments.photos.lines import Line, Schedule, Way, noise_for, true_epsilon
+    from elementdp.companion.experiments.images import Accounting, Schedule, Variant, noise_for, true_epsilon
 
     facts = []
     for q in rates:
         schedule = Schedule(100, q, PAPER_STEPS)
-        for way in (Way.PRINTED, Way.PAIRS):
-            line = Line(way, Unit.ELEMENT, epsilon, k, clusters, users)
-            band = true_epsilon(line, schedule)
+        for accounting in (Accounting.PRINTED, Accounting.PAIRS):
+            variant = Variant(accounting, Unit.ELEMENT, epsilon, k, clusters, users)
+            band = true_epsilon(variant, schedule)
             text = (
-                f"Computed now: n = {users:,}, K = {clusters}, T = {PAPER_STEPS:,}, q = {q:g}, ε = {epsilon:g} {way}: "
-                f"σ = {noise_for(line, schedule):.4g}, true ε from {band:.4g}."
+                f"Computed now: n = {users:,}, K = {clusters}, T = {PAPER_STEPS:,}, q = {q:g}, ε = {epsilon:g} "
+                f"{accounting}: σ = {noise_for(variant, schedule):.4g}, true ε from {band:.4g}."
             )
             # A band that straddles the legend's ε decides nothing about it.
-            if way is Way.PAIRS:
+            if accounting is Accounting.PAIRS:
                 facts.append(Fact(Role.REPAIRED, text, band.up <= epsilon))
             elif band.low > epsilon or band.up <= epsilon:
                 facts.append(Fact(Role.PRINTED, text, band.up <= epsilon))
@@ -34,23 +34,26 @@ def _legend(epsilon: float, k: int, clusters: int, users: int, rates: tuple[floa
 
 def _finding(name: str, facts: list[Fact]) -> Finding:
     """The facts, those of the recorded run added; sentences it does not decide are named in the repair."""
-    from elementdp.companion.experiments.cifar import sentences as of_cifar
-    from elementdp.companion.experiments.photos import Open, fair_lines, recorded_lines
-    from elementdp.companion.experiments.photos import sentences as of_photos
+    from elementdp.companion.experiments.images import (
+        cifar_sentences,
+        fair_results,
+        photos_sentences,
+        recorded_results,
+    )
 
     still: list[str] = []
-    runs, told = recorded_lines(name)
+    runs, results = recorded_results(name)
     if runs:
         tests = runs[0].provenance.parameters["tests"] // 2
-        fair = fair_lines(name)
-        rows = of_photos(told, tests, fair) if name == "photos" else of_cifar(told, fair)
-        where = f"(recorded, n = {told[0].users:,}, the work of {told[0].steps:,} of the paper's {PAPER_STEPS:,} steps)"
+        fair = fair_results(name)
+        rows = photos_sentences(results, tests, fair) if name == "photos" else cifar_sentences(results, fair)
+        size = f"n = {results[0].users:,}, the work of {results[0].steps:,} of the paper's {PAPER_STEPS:,} steps"
         for row in rows:
-            if isinstance(row, Open):
+            if row.holds is None:
                 still.append(f"“{row.said}”")
             else:
                 role = Role.REPAIRED if row.repaired else Role.PRINTED
-                facts.append(Fact(role, f"“{row.said}” {where}: {row.found}.", row.holds))
+                facts.append(Fact(role, f"“{row.said}” (recorded, {size}): {row.found}.", row.holds))
     repair = (
         "Sample (user, element) pairs and count with a true accountant: the legend's ε is then right, with about the "
         "printed noise."

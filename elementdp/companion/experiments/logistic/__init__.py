@@ -1,23 +1,30 @@
 """Section 4.2: simulated logistic regression with elements."""
 
-from elementdp.companion.experiments.logistic.figure import Plan, Point, Rate, Setting, figure, grid, run_settings
-from elementdp.companion.experiments.logistic.iteration import Cells, Draw, Estimates, iterate
-from elementdp.companion.experiments.logistic.model import Design, Groups, Sample, draw
-from elementdp.companion.experiments.logistic.noise import Method, event, noise_for, true_epsilon
+from elementdp.companion.experiments.logistic.figure import (
+    GridCell,
+    LogisticPlan,
+    LogisticPoint,
+    Rate,
+    figure,
+    grid,
+    run_settings,
+)
+from elementdp.companion.experiments.logistic.iteration import CellBatch, Estimates, iterate
+from elementdp.companion.experiments.logistic.model import ClipGroups, Design, SimulatedUsers, draw
+from elementdp.companion.experiments.logistic.noise import LogisticMethod, event, noise_for, true_epsilon
 from elementdp.companion.experiments.logistic.sentences import line, sentences
 
 __all__ = [
-    "Cells",
+    "CellBatch",
+    "ClipGroups",
     "Design",
-    "Draw",
     "Estimates",
-    "Groups",
-    "Method",
-    "Plan",
-    "Point",
+    "GridCell",
+    "LogisticMethod",
+    "LogisticPlan",
+    "LogisticPoint",
     "Rate",
-    "Sample",
-    "Setting",
+    "SimulatedUsers",
     "draw",
     "event",
     "figure",

@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from elementdp.companion.experiments.logistic.iteration import Cells, iterate
-from elementdp.companion.experiments.logistic.model import Design, Groups, Sample, draw
-from elementdp.companion.experiments.logistic.noise import Method, noise_for, true_epsilon
+from elementdp.companion.experiments.logistic.iteration import CellBatch, iterate
+from elementdp.companion.experiments.logistic.model import ClipGroups, Design, SimulatedUsers, draw
+from elementdp.companion.experiments.logistic.noise import LogisticMethod, noise_for, true_epsilon
 from elementdp.errors import ArgumentError, at_least
 
 NO_CLIP = 1e6
@@ -24,7 +24,7 @@ Z_90 = 1.64
 
 
 @dataclass(frozen=True)
-class Plan:
+class LogisticPlan:
     """What is run. The defaults are the paper's where it says, our choice where it does not (q, α₀, ρ, ε grids)."""
 
     design: Design = field(default_factory=Design)
@@ -47,11 +47,11 @@ class Plan:
 
 
 @dataclass(frozen=True, order=True)
-class Setting:
+class GridCell:
     """One cell of the tuning grid; σ follows from the method, q and ε."""
 
     k: int
-    method: Method
+    method: LogisticMethod
     epsilon: float
     q: float
     step: float
@@ -60,7 +60,7 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Point:
+class LogisticPoint:
     """One point of the figure: its tuned setting, the error, and the ε the run really has (None: no privacy)."""
 
     k: int
@@ -91,21 +91,21 @@ ESTIMATES = ("last", "averaged")
 Report = Callable[[str], None]
 
 
-def grid(plan: Plan, k: int, methods: Iterable[Method] = Method) -> list[Setting]:
+def grid(plan: LogisticPlan, k: int, methods: Iterable[LogisticMethod] = LogisticMethod) -> list[GridCell]:
     """Every setting that is tried for users with k elements."""
-    cells: list[Setting] = []
+    cells: list[GridCell] = []
     for method in methods:
-        private = method is not Method.NON_PRIVATE
+        private = method is not LogisticMethod.NON_PRIVATE
         levels = plan.epsilons if private else (NO_PRIVACY,)
         clips = plan.clips if private else (NO_CLIP,)
         for epsilon, q in itertools.product(levels, plan.rates):
             sigma = noise_for(method, plan.design, q, epsilon)
             pairs = itertools.product(plan.steps, clips)
-            cells += [Setting(k, method, epsilon, q, step, clip, sigma) for step, clip in pairs]
+            cells += [GridCell(k, method, epsilon, q, step, clip, sigma) for step, clip in pairs]
     return cells
 
 
-def run_settings(plan: Plan, settings: list[Setting], repetition: int) -> NDArray[np.float64]:
+def run_settings(plan: LogisticPlan, settings: list[GridCell], repetition: int) -> NDArray[np.float64]:
     """‖θ̂ - θ*‖ of every setting (all with the same k) on one fresh draw of the model: 2 × settings.
 
     Settings that sample alike share their subsamples and are advanced together.
@@ -115,27 +115,27 @@ def run_settings(plan: Plan, settings: list[Setting], repetition: int) -> NDArra
     errors = np.empty((len(ESTIMATES), len(settings)))
     for number, (indices, groups, first) in enumerate(_streams(settings, sample)):
         chosen = [settings[index] for index in indices]
-        cells = Cells(
+        cells = CellBatch(
             np.array([cell.step for cell in chosen]),
             np.array([cell.sigma for cell in chosen]),
             np.array([cell.clip for cell in chosen]),
         )
         seed = int(np.random.SeedSequence([plan.seed, repetition, k, number]).generate_state(1)[0])
-        found = iterate(groups, cells, first.q, first.method.draw, plan.design.steps, seed)
+        found = iterate(groups, cells, first.q, first.method.sampler, plan.design.steps, seed)
         errors[:, indices] = found.errors(sample.theta)
     return errors
 
 
-def _streams(settings: list[Setting], sample: Sample) -> Iterator[tuple[list[int], Groups, Setting]]:
+def _streams(settings: list[GridCell], sample: SimulatedUsers) -> Iterator[tuple[list[int], ClipGroups, GridCell]]:
     streams: dict[tuple[bool, str, float], list[int]] = {}
     for index, cell in enumerate(settings):
-        streams.setdefault((cell.method.clips_users, cell.method.draw, cell.q), []).append(index)
+        streams.setdefault((cell.method.clips_users, cell.method.sampler, cell.q), []).append(index)
     by_element, by_user = sample.by_element(), sample.by_user()
     for (whole, _, _), indices in sorted(streams.items()):
         yield indices, by_user if whole else by_element, settings[indices[0]]
 
 
-def _repeat(job: tuple[Plan, list[Setting], int]) -> NDArray[np.float64]:
+def _repeat(job: tuple[LogisticPlan, list[GridCell], int]) -> NDArray[np.float64]:
     import torch
 
     torch.set_num_threads(1)  # the repetitions are spread over the processors, not the sums
@@ -143,7 +143,7 @@ def _repeat(job: tuple[Plan, list[Setting], int]) -> NDArray[np.float64]:
 
 
 def _all(
-    plan: Plan, settings: list[Setting], repetitions: range, pool: ProcessPoolExecutor | None
+    plan: LogisticPlan, settings: list[GridCell], repetitions: range, pool: ProcessPoolExecutor | None
 ) -> NDArray[np.float64]:
     jobs = [(plan, settings, repetition) for repetition in repetitions]
     return np.stack(list(pool.map(_repeat, jobs) if pool else map(_repeat, jobs)))
@@ -164,8 +164,11 @@ class Rate:
 
 
 def figure(
-    plan: Plan, workers: int = 1, report: Report = lambda line: None, methods: tuple[Method, ...] = tuple(Method)
-) -> tuple[list[Point], list[Rate]]:
+    plan: LogisticPlan,
+    workers: int = 1,
+    report: Report = lambda line: None,
+    methods: tuple[LogisticMethod, ...] = tuple(LogisticMethod),
+) -> tuple[list[LogisticPoint], list[Rate]]:
     """Every point of the figure, for the last iterate and for the average of the second half of the iterates.
 
     Settings are chosen on ``plan.tuning`` repetitions and reported on other ones: the reported error is not the
@@ -181,13 +184,13 @@ def figure(
 
 
 def _lines(
-    plan: Plan, k: int, methods: tuple[Method, ...], pool: ProcessPoolExecutor | None, report: Report
-) -> tuple[list[Point], list[Rate]]:
+    plan: LogisticPlan, k: int, methods: tuple[LogisticMethod, ...], pool: ProcessPoolExecutor | None, report: Report
+) -> tuple[list[LogisticPoint], list[Rate]]:
     settings = grid(plan, k, methods)
     report(f"k = {k}: noise calibrated")
     tuned = _tuned(plan, settings, pool)
     report(f"k = {k}: tuned over {len(settings)} settings")
-    best: dict[tuple[str, Method, float], int] = {}
+    best: dict[tuple[str, LogisticMethod, float], int] = {}
     for row, estimate in enumerate(ESTIMATES):
         for index, cell in enumerate(settings):
             key = (estimate, cell.method, cell.epsilon)
@@ -205,13 +208,13 @@ def _lines(
     return points, _rates(plan, settings, tuned[0])
 
 
-def _tuned(plan: Plan, settings: list[Setting], pool: ProcessPoolExecutor | None) -> NDArray[np.float64]:
+def _tuned(plan: LogisticPlan, settings: list[GridCell], pool: ProcessPoolExecutor | None) -> NDArray[np.float64]:
     """Mean errors over the tuning repetitions, 2 × settings; infinite for settings that did not pass the screening."""
     screened = min(plan.screening, plan.tuning)
     first = _all(plan, settings, range(screened), pool)
     if screened == plan.tuning:
         return np.asarray(first.mean(axis=0))
-    lots: dict[tuple[Method, float, float], list[int]] = {}
+    lots: dict[tuple[LogisticMethod, float, float], list[int]] = {}
     for index, cell in enumerate(settings):
         lots.setdefault((cell.method, cell.epsilon, cell.q), []).append(index)
     ranked = first.mean(axis=0)
@@ -222,8 +225,8 @@ def _tuned(plan: Plan, settings: list[Setting], pool: ProcessPoolExecutor | None
     return tuned
 
 
-def _rates(plan: Plan, settings: list[Setting], tuned: NDArray[np.float64]) -> list[Rate]:
-    best: dict[tuple[Method, float, float], tuple[float, Setting]] = {}
+def _rates(plan: LogisticPlan, settings: list[GridCell], tuned: NDArray[np.float64]) -> list[Rate]:
+    best: dict[tuple[LogisticMethod, float, float], tuple[float, GridCell]] = {}
     for cell, error in zip(settings, tuned, strict=True):
         key = (cell.method, cell.epsilon, cell.q)
         best[key] = min(best.get(key, (np.inf, cell)), (float(error), cell))
@@ -233,17 +236,19 @@ def _rates(plan: Plan, settings: list[Setting], tuned: NDArray[np.float64]) -> l
     ]
 
 
-def _true(plan: Plan, cell: Setting) -> tuple[float, float]:
+def _true(plan: LogisticPlan, cell: GridCell) -> tuple[float, float]:
     """The least and the most the run's ε can be."""
-    if cell.method is Method.NON_PRIVATE:
+    if cell.method is LogisticMethod.NON_PRIVATE:
         return NO_PRIVACY, NO_PRIVACY
     band = true_epsilon(cell.method, plan.design, cell.q, cell.sigma)
     return band.low, band.up
 
 
-def _point(plan: Plan, cell: Setting, estimate: str, errors: NDArray[np.float64], tuned: float) -> Point:
+def _point(
+    plan: LogisticPlan, cell: GridCell, estimate: str, errors: NDArray[np.float64], tuned: float
+) -> LogisticPoint:
     low, up = _true(plan, cell)
-    return Point(
+    return LogisticPoint(
         **{**asdict(cell), "method": str(cell.method)},
         estimate=estimate,
         true_low=low,

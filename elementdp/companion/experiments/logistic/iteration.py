@@ -1,25 +1,18 @@
 """Algorithm 1 and the private iteration (eqn:private-element-sgd), for a whole grid of settings at once."""
 
 from dataclasses import dataclass
-from enum import StrEnum
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from elementdp.companion.experiments.logistic.model import Groups
+from elementdp.companion.experiments.logistic.model import ClipGroups
 from elementdp.errors import ArgumentError, at_least, positive, probability
-
-
-class Draw(StrEnum):
-    """What the coin of probability q decides on: all of a user, or one (user, element) pair (the repair)."""
-
-    USERS = "users"
-    PAIRS = "pairs"
+from elementdp.privacy import Sampler
 
 
 @dataclass(frozen=True)
-class Cells:
+class CellBatch:
     """Settings run side by side on the same data and the same subsamples, each with noise of its own."""
 
     step: NDArray[np.float64]  # α₀
@@ -43,7 +36,7 @@ class Estimates:
         return np.stack([np.linalg.norm(estimate - theta, axis=1) for estimate in (self.last, self.averaged)])
 
 
-def iterate(groups: Groups, cells: Cells, q: float, draw: Draw, steps: int, seed: int) -> Estimates:
+def iterate(groups: ClipGroups, cells: CellBatch, q: float, sampler: Sampler, steps: int, seed: int) -> Estimates:
     """T steps of θ ← θ + α₀/√k · (Σ B [Δ]_ρ + ρσW)/(qn) from θ = 0.
 
     Δ is Algorithm 1's update, a descent direction, hence the plus sign (the paper's minus sign climbs).
@@ -55,13 +48,16 @@ def iterate(groups: Groups, cells: Cells, q: float, draw: Draw, steps: int, seed
     generator = torch.Generator().manual_seed(seed)
     user = torch.from_numpy(groups.user)
     step, noise, clip = (torch.from_numpy(part.astype(np.float32)) for part in (cells.step, cells.noise, cells.clip))
-    data = _Data(torch.from_numpy(groups.signed), torch.from_numpy(groups.weight), torch.from_numpy(groups.size))
+    data = _GroupTensors(
+        torch.from_numpy(groups.signed), torch.from_numpy(groups.weight), torch.from_numpy(groups.size)
+    )
     shape = (groups.signed.shape[2], len(step))
     theta, total = torch.zeros(shape), torch.zeros(shape)
-    coins = groups.users if draw is Draw.USERS else len(user)
+    whole = sampler is Sampler.POISSON_USERS  # else the coin decides on one (user, element) pair: the repair
+    coins = groups.users if whole else len(user)
     for k in range(1, steps + 1):
         chosen = torch.rand(coins, generator=generator, dtype=torch.float64) < q
-        rows = torch.nonzero(chosen[user] if draw is Draw.USERS else chosen).flatten()
+        rows = torch.nonzero(chosen[user] if whole else chosen).flatten()
         update = data.clipped_sum(rows, theta, clip)
         update += clip * noise * torch.randn(shape, generator=generator)
         theta = theta + step * update / (k**0.5 * q * groups.users)
@@ -71,7 +67,7 @@ def iterate(groups: Groups, cells: Cells, q: float, draw: Draw, steps: int, seed
 
 
 @dataclass(frozen=True)
-class _Data:
+class _GroupTensors:
     """The groups as tensors, summed a few at a time so that intermediate results stay in the processor's cache."""
 
     signed: torch.Tensor

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from elementdp.companion.experiments.printed import paper_delta
 from elementdp.errors import ArgumentError, at_least
 
 
@@ -24,15 +25,15 @@ class Design:
 
     @property
     def delta(self) -> float:
-        """δ = n^(-1.1), as in every experiment of the paper."""
-        return float(self.users**-1.1)
+        """The paper's δ for this number of users."""
+        return paper_delta(self.users)
 
 
 @dataclass(frozen=True)
-class Groups:
+class ClipGroups:
     """Data grouped into the units that are clipped one by one: ``signed[g, i]`` is y·x, ``weight`` its share 1/|B|.
 
-    Logistic loss depends on (x, y) through y·x alone. Groups are sorted by size; empty places have weight 0.
+    Logistic loss depends on (x, y) through y·x alone. ClipGroups are sorted by size; empty places have weight 0.
     """
 
     signed: NDArray[np.float32]  # groups × places × d
@@ -43,7 +44,7 @@ class Groups:
 
 
 @dataclass(frozen=True)
-class Sample:
+class SimulatedUsers:
     """One draw of the whole model."""
 
     x: NDArray[np.float64]  # n × m × d
@@ -51,15 +52,15 @@ class Sample:
     element: NDArray[np.int64]  # n × m, the cluster each point was drawn around
     theta: NDArray[np.float64]  # θ*
 
-    def by_element(self) -> Groups:
+    def by_element(self) -> ClipGroups:
         """One group for each (user, element) pair with data: Algorithm 1's batches."""
         return self._grouped(self.element)
 
-    def by_user(self) -> Groups:
+    def by_user(self) -> ClipGroups:
         """One group a user: Algorithm 1 with the one-cluster partition, K = 1."""
         return self._grouped(np.zeros_like(self.element))
 
-    def _grouped(self, label: NDArray[np.int64]) -> Groups:
+    def _grouped(self, label: NDArray[np.int64]) -> ClipGroups:
         n, m, d = self.x.shape
         pair = (np.arange(n)[:, None] * (label.max() + 1) + label).ravel()
         keys, group, size = np.unique(pair, return_inverse=True, return_counts=True)
@@ -70,10 +71,10 @@ class Sample:
         signed[group[order], place] = (self.y[..., None] * self.x).reshape(-1, d)[order]
         weight[group[order], place] = 1.0 / size[group[order]]
         by_size = np.argsort(size, kind="stable")
-        return Groups(signed[by_size], weight[by_size], size[by_size], (keys // (label.max() + 1))[by_size], n)
+        return ClipGroups(signed[by_size], weight[by_size], size[by_size], (keys // (label.max() + 1))[by_size], n)
 
 
-def draw(design: Design, k: int, rng: np.random.Generator) -> Sample:
+def draw(design: Design, k: int, rng: np.random.Generator) -> SimulatedUsers:
     """Centres and θ* uniform on the sphere; each user gets k of the K elements; X = C + uniform on the sphere."""
     if not 1 <= at_least("k", k, 1) <= design.elements:
         raise ArgumentError("k", k, f"at most the number of elements, {design.elements}")
@@ -84,7 +85,7 @@ def draw(design: Design, k: int, rng: np.random.Generator) -> Sample:
     element = np.take_along_axis(own, rng.integers(0, k, size=(n, m)), axis=1)
     x = centres[element] + sphere(rng, (n, m, d))
     y = np.where(rng.random((n, m)) < 1.0 / (1.0 + np.exp(-x @ theta)), 1.0, -1.0)
-    return Sample(x, y, element, theta)
+    return SimulatedUsers(x, y, element, theta)
 
 
 def sphere(rng: np.random.Generator, shape: tuple[int, ...]) -> NDArray[np.float64]:

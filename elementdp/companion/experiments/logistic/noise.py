@@ -1,18 +1,15 @@
 """How much noise each line of the figure adds for a privacy level, and what privacy it then really has."""
 
-import math
 from dataclasses import replace
 from enum import StrEnum
 from functools import cache
 
-from scipy.optimize import brentq
-
-from elementdp.companion.experiments.logistic.iteration import Draw
 from elementdp.companion.experiments.logistic.model import Design
-from elementdp.privacy import Band, Sampler, SubsampledGaussian, Unit, account, calibrate, claimed
+from elementdp.companion.experiments.printed import printed_sigma
+from elementdp.privacy import Band, Sampler, SubsampledGaussian, Unit, account, calibrate
 
 
-class Method(StrEnum):
+class LogisticMethod(StrEnum):
     """The lines of the figure."""
 
     ELEMENT_PRINTED = "element, as printed"  # users sampled, noise by the paper's accountant
@@ -28,55 +25,50 @@ class Method(StrEnum):
         return Unit.ELEMENT if self in _ELEMENT else Unit.USER
 
     @property
-    def draw(self) -> Draw:
+    def sampler(self) -> Sampler:
         """What the method's coin decides on."""
-        return Draw.PAIRS if self is Method.ELEMENT_REPAIRED else Draw.USERS
+        return Sampler.POISSON_PAIRS if self is LogisticMethod.ELEMENT_REPAIRED else Sampler.POISSON_USERS
 
     @property
     def clips_users(self) -> bool:
         """Whether a user's data are averaged and clipped as one (Algorithm 1 with K = 1), not element by element."""
-        return self in (Method.USER_PRINTED, Method.USER_TRUE)
+        return self in (LogisticMethod.USER_PRINTED, LogisticMethod.USER_TRUE)
 
     @property
     def printed(self) -> bool:
         """Whether its noise follows the paper's claim."""
-        return self in (Method.ELEMENT_PRINTED, Method.USER_PRINTED, Method.USER_SUMMED)
+        return self in (LogisticMethod.ELEMENT_PRINTED, LogisticMethod.USER_PRINTED, LogisticMethod.USER_SUMMED)
 
 
-_ELEMENT = (Method.ELEMENT_PRINTED, Method.ELEMENT_REPAIRED, Method.NON_PRIVATE)
+_ELEMENT = (LogisticMethod.ELEMENT_PRINTED, LogisticMethod.ELEMENT_REPAIRED, LogisticMethod.NON_PRIVATE)
 
 
-def event(method: Method, design: Design, q: float, sigma: float) -> SubsampledGaussian:
+def event(method: LogisticMethod, design: Design, q: float, sigma: float) -> SubsampledGaussian:
     """The T noisy sums, for the accountants.
 
     A user may have data in all K elements whatever k the experiment gives them: privacy is for every data set.
     """
-    sampler = Sampler.POISSON_PAIRS if method.draw is Draw.PAIRS else Sampler.POISSON_USERS
     size = 1 if method.clips_users else min(design.elements, design.points)  # K ∧ M
     return SubsampledGaussian(
-        sampler=sampler, q=q, sigma=sigma, steps=design.steps, unit=method.unit, elements_per_user=size
+        sampler=method.sampler, q=q, sigma=sigma, steps=design.steps, unit=method.unit, elements_per_user=size
     )
 
 
 @cache
-def noise_for(method: Method, design: Design, q: float, epsilon: float) -> float:
+def noise_for(method: LogisticMethod, design: Design, q: float, epsilon: float) -> float:
     """The σ (in units of ρ) with which the method reports ε: the paper's claim if printed, else the true one."""
-    if method is Method.NON_PRIVATE:
+    if method is LogisticMethod.NON_PRIVATE:
         return 0.0
-    if not method.printed:
-        return calibrate(event(method, design, q, 1.0), epsilon, design.delta).sigma
-
-    def excess(log_sigma: float) -> float:
-        return math.log(claimed(event(method, design, q, math.exp(log_sigma)), design.delta) / epsilon)
-
-    low, high = math.log(0.05), math.log(0.1)
-    while excess(high) > 0:
-        low, high = high, high + 1.0
-    return math.exp(brentq(excess, low, high, xtol=1e-6))
+    run = event(method, design, q, 1.0)
+    if method.printed:
+        return printed_sigma(run, epsilon, design.delta)
+    return calibrate(run, epsilon, design.delta).sigma
 
 
 @cache
-def true_epsilon(method: Method, design: Design, q: float, sigma: float, elements_per_user: int | None = None) -> Band:
+def true_epsilon(
+    method: LogisticMethod, design: Design, q: float, sigma: float, elements_per_user: int | None = None
+) -> Band:
     """The ε the method really has; ``elements_per_user`` overrides how many elements a user may have."""
     run = event(method, design, q, sigma)
     if elements_per_user is not None:

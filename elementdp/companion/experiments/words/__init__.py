@@ -1,7 +1,15 @@
 """Section 4.1: histograms of users' words."""
 
 from elementdp.companion.experiments.words.corpus import Corpus, Stop, corpus, tokens
-from elementdp.companion.experiments.words.figure import PAPER_CLUSTERS, Line, Plan, Point, Slope, figure, slope
+from elementdp.companion.experiments.words.figure import (
+    PAPER_CLUSTERS,
+    PartitionSummary,
+    Slope,
+    WordsPlan,
+    WordsPoint,
+    figure,
+    slope,
+)
 from elementdp.companion.experiments.words.histogram import (
     Elements,
     Halves,
@@ -23,14 +31,14 @@ __all__ = [
     "Element",
     "Elements",
     "Halves",
-    "Line",
-    "Plan",
-    "Point",
+    "PartitionSummary",
     "Prepared",
     "Reading",
     "Sensitivity",
     "Slope",
     "Stop",
+    "WordsPlan",
+    "WordsPoint",
     "corpus",
     "curve",
     "drawn_error",

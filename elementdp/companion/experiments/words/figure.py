@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from elementdp.companion.experiments.printed import paper_delta
 from elementdp.companion.experiments.words.corpus import Corpus
 from elementdp.companion.experiments.words.histogram import (
     Elements,
@@ -37,7 +38,7 @@ Report = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Plan:
+class WordsPlan:
     """What is run on a corpus. The paper gives ρ's grid and δ; ε, the splits and the validation are ours."""
 
     epsilons: tuple[float, ...] = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
@@ -53,7 +54,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Point:
+class WordsPoint:
     """One point of the figure: ratio ‖Ĥ - H₀‖²/‖H₁ - H₀‖², averaged over splits."""
 
     clusters: int
@@ -72,7 +73,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Line:
+class PartitionSummary:
     """What does not depend on ε: the largest P(c), and the ratio of answering 0 for every word."""
 
     clusters: int
@@ -81,14 +82,14 @@ class Line:
 
 
 def figure(
-    corpus: Corpus, partitions: Mapping[int, Clusters], plan: Plan, report: Report = lambda line: None
-) -> tuple[list[Point], list[Line]]:
+    corpus: Corpus, partitions: Mapping[int, Clusters], plan: WordsPlan, report: Report = lambda line: None
+) -> tuple[list[WordsPoint], list[PartitionSummary]]:
     """Every point of the figure, with both sensitivities and with ρ chosen on validation splits or privately.
 
     Validation splits are other random halves of the same users, as free of privacy as in the paper; they are never the
     splits that are reported. The noise is drawn anew for every point.
     """
-    delta = float(corpus.n**-1.1)
+    delta = paper_delta(corpus.n)
     elements = {count: Elements.of(clusters, corpus) for count, clusters in partitions.items()}
     seen = {count: np.zeros((len(plan.rhos), 2)) for count in elements}
     for number in range(plan.validation):
@@ -116,7 +117,9 @@ def figure(
                 radii.setdefault(key, []).append(rho)
         report(f"split {number + 1} of {plan.splits}")
     points = [_point(*key, float(np.mean(radii[key])), np.array(ratios[key])) for key in ratios]
-    lines = [Line(count, largest_mass(corpus, part), float(np.mean(zero))) for count, part in elements.items()]
+    lines = [
+        PartitionSummary(count, largest_mass(corpus, part), float(np.mean(zero))) for count, part in elements.items()
+    ]
     return points, lines
 
 
@@ -128,7 +131,7 @@ _Key = tuple[str, str, float]  # sensitivity, choice, ε
 
 
 def _settings(
-    part: Elements, seen: NDArray[np.float64], plan: Plan, delta: float, corpus: Corpus
+    part: Elements, seen: NDArray[np.float64], plan: WordsPlan, delta: float, corpus: Corpus
 ) -> list[tuple[_Key, float, NDArray[np.float64]]]:
     """For each sensitivity and ε, the ρ of least expected error on the validation splits, and its noise."""
     rhos = np.array(plan.rhos, dtype=float)
@@ -143,7 +146,7 @@ def _settings(
 
 
 def _private(
-    part: Elements, half: Halves, plan: Plan, delta: float, rng: np.random.Generator
+    part: Elements, half: Halves, plan: WordsPlan, delta: float, rng: np.random.Generator
 ) -> list[tuple[str, str, float, float, NDArray[np.float64], NDArray[np.float64]]]:
     """The two-stage estimator: private cluster masses, ρ from the largest by the proposition, then the histogram.
 
@@ -165,9 +168,11 @@ def _private(
     return runs
 
 
-def _point(count: int, sensitivity: str, choice: str, epsilon: float, rho: float, ratios: NDArray[np.float64]) -> Point:
+def _point(
+    count: int, sensitivity: str, choice: str, epsilon: float, rho: float, ratios: NDArray[np.float64]
+) -> WordsPoint:
     spread = float(ratios.std(ddof=1) / math.sqrt(len(ratios))) if len(ratios) > 1 else math.nan
-    return Point(count, epsilon, sensitivity, choice, rho, float(ratios.mean()), spread, len(ratios))
+    return WordsPoint(count, epsilon, sensitivity, choice, rho, float(ratios.mean()), spread, len(ratios))
 
 
 @dataclass(frozen=True)

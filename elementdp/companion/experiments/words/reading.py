@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from elementdp.companion.experiments.printed import paper_delta
 from elementdp.companion.experiments.words.corpus import Corpus
-from elementdp.companion.experiments.words.figure import Point
+from elementdp.companion.experiments.words.figure import WordsPoint
 from elementdp.companion.experiments.words.histogram import Elements, Halves, Sensitivity, noise_scale
 from elementdp.companion.experiments.words.prepare import Prepared
 from elementdp.elements import Clusters
@@ -43,7 +44,7 @@ def read_words(
     part = Elements.of(clusters, corpus)
     shared, lone = part.scale(sensitivity)
     scale = np.where((clusters.sizes == 1)[clusters.labels], lone, shared)
-    sd = float(noise_scale(rho, epsilon, float(corpus.n**-1.1), half.n, half.m))
+    sd = float(noise_scale(rho, epsilon, paper_delta(corpus.n), half.n, half.m))
     released: NDArray[np.float64] = sd * scale * rng.normal(size=corpus.vocabulary)
     released[corpus.column] += projected_means(half.sample, part.occurring, [rho])[0] / half.m
     chosen = np.argsort(-released, kind="stable")[:top]
@@ -76,7 +77,7 @@ def heaviest(corpus: Corpus, clusters: Clusters, words: tuple[str, ...], count: 
 
 
 def readings(
-    prepared: Prepared, points: Iterable[Point], epsilon: float = 1.0, top: int = 20, seed: int = 0
+    prepared: Prepared, points: Iterable[WordsPoint], epsilon: float = 1.0, top: int = 20, seed: int = 0
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Rows for a table: the words read at ε with each partition's validated ρ, and the heaviest elements of each."""
     rng = np.random.default_rng([seed, 3])

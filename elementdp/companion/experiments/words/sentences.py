@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from scipy import stats
 
-from elementdp.companion.experiments.settled import Settled
-from elementdp.companion.experiments.words.figure import Line, Point, slope
+from elementdp.companion.experiments.printed import paper_delta
+from elementdp.companion.experiments.sentence import Sentence
+from elementdp.companion.experiments.words.figure import PartitionSummary, WordsPoint, slope
 from elementdp.companion.experiments.words.histogram import Sensitivity, true_epsilon
 
 ROUGHLY_LINEAR = 0.9
@@ -18,14 +19,14 @@ ROUGHLY = 2.0
 
 
 def curve(
-    points: Sequence[Point], epsilon: float, sensitivity: Sensitivity | str, choice: str = "validation"
-) -> list[Point]:
+    points: Sequence[WordsPoint], epsilon: float, sensitivity: Sensitivity | str, choice: str = "validation"
+) -> list[WordsPoint]:
     """The points of one ε, by number of clusters."""
     chosen = [p for p in points if (p.epsilon, p.sensitivity, p.choice) == (epsilon, str(sensitivity), choice)]
     return sorted(chosen, key=lambda p: p.clusters)
 
 
-def scaling(points: Sequence[Point], lines: Sequence[Line], epsilon: float) -> float:
+def scaling(points: Sequence[WordsPoint], lines: Sequence[PartitionSummary], epsilon: float) -> float:
     """The exponent e of ratio ∝ (max P(c)²)^e at this ε; the paper expects 1."""
     mass = {line.clusters: line.largest_mass for line in lines}
     row = curve(points, epsilon, Sensitivity.PRINTED)
@@ -33,7 +34,7 @@ def scaling(points: Sequence[Point], lines: Sequence[Line], epsilon: float) -> f
     return float(stats.linregress(x, [math.log10(p.ratio) for p in row]).slope)
 
 
-def sentences(points: Sequence[Point], lines: Sequence[Line], n: int) -> list[Settled]:
+def sentences(points: Sequence[WordsPoint], lines: Sequence[PartitionSummary], n: int) -> list[Sentence]:
     """The section's sentences against this run; δ = n^(-1.1)."""
     levels = sorted({p.epsilon for p in points})
     return [
@@ -46,7 +47,7 @@ def sentences(points: Sequence[Point], lines: Sequence[Line], n: int) -> list[Se
     ]
 
 
-def _finer(points: Sequence[Point], levels: Sequence[float], sensitivity: Sensitivity) -> Settled:
+def _finer(points: Sequence[WordsPoint], levels: Sequence[float], sensitivity: Sensitivity) -> Sentence:
     worse = [
         (epsilon, coarse.clusters, fine.clusters)
         for epsilon in levels
@@ -60,14 +61,14 @@ def _finer(points: Sequence[Point], levels: Sequence[float], sensitivity: Sensit
     said = "Increasingly fine partitions yield better estimators"
     if repaired:
         said += ", with the right sensitivity"
-    return Settled(f"{said}.", f"{how}; {ends}", not worse, repaired)
+    return Sentence(f"{said}.", f"{how}; {ends}", not worse, repaired)
 
 
-def _neighbours(row: list[Point]) -> list[tuple[Point, Point]]:
+def _neighbours(row: list[WordsPoint]) -> list[tuple[WordsPoint, WordsPoint]]:
     return list(itertools.pairwise(row))
 
 
-def _linear(points: Sequence[Point], levels: Sequence[float]) -> Settled:
+def _linear(points: Sequence[WordsPoint], levels: Sequence[float]) -> Sentence:
     fits = {}
     for epsilon in levels:
         row = curve(points, epsilon, Sensitivity.PRINTED)
@@ -77,10 +78,10 @@ def _linear(points: Sequence[Point], levels: Sequence[float]) -> Settled:
         for epsilon, line in fits.items()
     )
     holds = all(line.r_squared >= ROUGHLY_LINEAR for line in fits.values())
-    return Settled("For a given ε the separation is roughly linear on a logarithmic scale.", fit, holds)
+    return Sentence("For a given ε the separation is roughly linear on a logarithmic scale.", fit, holds)
 
 
-def _mass(points: Sequence[Point], lines: Sequence[Line], levels: Sequence[float]) -> Settled:
+def _mass(points: Sequence[WordsPoint], lines: Sequence[PartitionSummary], levels: Sequence[float]) -> Sentence:
     powers = [scaling(points, lines, epsilon) for epsilon in levels]
     finest = min(lines, key=lambda line: line.largest_mass)
     row = curve(points, levels[-1], Sensitivity.PRINTED)
@@ -90,18 +91,18 @@ def _mass(points: Sequence[Point], lines: Sequence[Line], levels: Sequence[float
         f"{row[0].ratio / row[-1].ratio:.3g} times; answering 0 for every word has ratio {finest.zero_ratio:.4g}"
     )
     holds = all(1 / ROUGHLY <= power <= ROUGHLY for power in powers)
-    return Settled("Element-level privacy reduces squared error by roughly max P(c)².", found, holds)
+    return Sentence("Element-level privacy reduces squared error by roughly max P(c)².", found, holds)
 
 
-def _private(levels: Sequence[float], n: int) -> Settled:
-    delta = float(n**-1.1)
+def _private(levels: Sequence[float], n: int) -> Sentence:
+    delta = paper_delta(n)
     really = {epsilon: true_epsilon(epsilon, delta) for epsilon in levels}
     over = [epsilon for epsilon in levels if really[epsilon] > epsilon]
     found = "; ".join(f"printed ε = {epsilon:g}, really {really[epsilon]:.3g}" for epsilon in levels)
-    return Settled("The noise scaled to ρ gives the ε on the axis (clusters of several words).", found, not over)
+    return Sentence("The noise scaled to ρ gives the ε on the axis (clusters of several words).", found, not over)
 
 
-def _falls(points: Sequence[Point], levels: Sequence[float]) -> Settled:
+def _falls(points: Sequence[WordsPoint], levels: Sequence[float]) -> Sentence:
     found, holds = [], True
     for epsilon in levels:
         row = curve(points, epsilon, Sensitivity.RIGHT)
@@ -111,4 +112,4 @@ def _falls(points: Sequence[Point], levels: Sequence[float]) -> Settled:
         holds &= bool(line.slope + reach < 0)
         found.append(f"ε = {epsilon:g}: {line.slope:.3f} ± {line.standard_error:.3f}")
     said = "On logarithmic scales the error falls with K at every ε (right sensitivity, fitted slope below 0 at 95 %)."
-    return Settled(said, "; ".join(found), holds, repaired=True)
+    return Sentence(said, "; ".join(found), holds, repaired=True)

@@ -1,0 +1,86 @@
+"""Sections 4.3 and 4.4: the last layer of a network on photos, and a whole network on CIFAR-10."""
+
+from elementdp.companion.experiments.images.advantage import Advantage, advantages, rates_tried
+from elementdp.companion.experiments.images.comparison import Difference, differences, gap
+from elementdp.companion.experiments.images.drawing import called, draw, draw_legend
+from elementdp.companion.experiments.images.photo_set import PhotoSet, reduced
+from elementdp.companion.experiments.images.plans import (
+    CIFAR_LEGEND,
+    PHOTOS_LEGEND,
+    CifarPlan,
+    ImagePlan,
+    PhotosPlan,
+)
+from elementdp.companion.experiments.images.pools import PHOTO_SOURCES, load_cifar, load_photos
+from elementdp.companion.experiments.images.results import fair_results, from_row, recorded_results, results_of, to_row
+from elementdp.companion.experiments.images.running import Compute, Hyperparameters, RunResult, Task, device_of, run
+from elementdp.companion.experiments.images.sentences import cifar_sentences, photos_sentences
+from elementdp.companion.experiments.images.stand_ins import cifar_stand_in, photos_stand_in
+from elementdp.companion.experiments.images.study import study
+from elementdp.companion.experiments.images.tasks import holdings, last_layer, tutorial_network, whole_network
+from elementdp.companion.experiments.images.tuning import Tuned, at_rate, climb, ladders, tune
+from elementdp.companion.experiments.images.variants import (
+    Accounting,
+    Schedule,
+    Variant,
+    accountings,
+    event,
+    noise_for,
+    non_private,
+    true_epsilon,
+)
+
+__all__ = [
+    "CIFAR_LEGEND",
+    "PHOTOS_LEGEND",
+    "PHOTO_SOURCES",
+    "Accounting",
+    "Advantage",
+    "CifarPlan",
+    "Compute",
+    "Difference",
+    "Hyperparameters",
+    "ImagePlan",
+    "PhotoSet",
+    "PhotosPlan",
+    "RunResult",
+    "Schedule",
+    "Task",
+    "Tuned",
+    "Variant",
+    "accountings",
+    "advantages",
+    "at_rate",
+    "called",
+    "cifar_sentences",
+    "cifar_stand_in",
+    "climb",
+    "device_of",
+    "differences",
+    "draw",
+    "draw_legend",
+    "event",
+    "fair_results",
+    "from_row",
+    "gap",
+    "holdings",
+    "ladders",
+    "last_layer",
+    "load_cifar",
+    "load_photos",
+    "noise_for",
+    "non_private",
+    "photos_sentences",
+    "photos_stand_in",
+    "rates_tried",
+    "recorded_results",
+    "reduced",
+    "results_of",
+    "run",
+    "study",
+    "to_row",
+    "true_epsilon",
+    "tune",
+    "tutorial_network",
+    "whole_network",
+]
