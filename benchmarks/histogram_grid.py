@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from elementdp.companion.theory.counting import PAPER_RHOS, projected_means
 from elementdp.elements import Clusters
-from elementdp.histogram import PAPER_RHOS, projected_means
 
 
 def zipf_users(n: int, tokens: int, words: int, seed: int) -> csr_array:

@@ -4,19 +4,20 @@ import signal
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TaskProgressColumn, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 from elementdp.cli.options import Command
 from elementdp.errors import ArgumentError, ElementdpError
 from elementdp.files import sha256_file
+
+if TYPE_CHECKING:
+    from elementdp.histogram import PrivateHistogram
 
 
 @click.command("histogram", cls=Command)
@@ -52,89 +53,93 @@ from elementdp.files import sha256_file
 @click.option("--seed", type=int, help="Repeatable noise, for testing only: such a release protects no one.")
 def command(
     events: Path,
-    user: str,
-    item: str,
-    element: str,
-    epsilon: float,
-    delta: float,
-    count: str | None,
-    domain_file: Path | None,
-    ignore_unknown_items: bool,
-    rho: float | None,
-    max_items_per_element: int,
     output: Path | None,
+    domain_file: Path | None,
     force: bool,
-    seed: int | None,
+    **options: Any,
 ) -> None:
     """Write the private histogram of the items in EVENTS (.csv, .tsv, .jsonl, .parquet; one event a row).
 
     Protected is one element of one user: all the events of a user whose items lie in one element. Items come from a
     public list or are discovered privately; the set of items in the data is itself a secret.
     """
-    from elementdp.histogram import private_histogram
-    from elementdp.histogram.output import check_output, write_release
-    from elementdp.histogram.tables import read_domain
+    from elementdp.histogram import write_release
+    from elementdp.histogram.output import check_output
 
     target = output or Path(f"{events.stem}.histogram.csv")
     check_output(target, force=force)
     _check_apart(events, domain_file, target)
-    console = Console(stderr=True)
     signal.signal(signal.SIGTERM, _stop)
-    bar = Progress(
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeElapsedColumn(),
-        console=console,
-        disable=not console.is_terminal,
-    )
-    tasks: dict[str, TaskID] = {}
-
-    def progress(stage: str, share: float) -> None:
-        if stage not in tasks:
-            tasks[stage] = bar.add_task(stage, total=1.0)
-        bar.update(tasks[stage], completed=share)
-
-    with _disk_errors(), bar, warnings.catch_warnings(record=True) as caught:
+    with _disk_errors(), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        result = private_histogram(
-            events,
-            user=user,
-            item=item,
-            element=element,
-            epsilon=epsilon,
-            delta=delta,
-            count=count,
-            domain=None if domain_file is None else read_domain(domain_file, item),
-            rho=rho,
-            ignore_unknown_items=ignore_unknown_items,
-            max_items_per_element=max_items_per_element,
-            seed=seed,
-            progress=progress,
-        )
+        result = _released(events, domain_file, options)
     with _disk_errors():
         written = write_release(result, target)
     for warning in caught:
-        console.print(f"[bold]warning:[/bold] {warning.message}")
-    promise = result.as_json()
-    console.print(f"{promise['statement']}; element: {result.element}", highlight=False)
-    console.print(
-        f"{result.histogram.num_rows} items ({promise['items']}), rho {result.rho:g}",
-        highlight=False,
-    )
-    if result.histogram.num_rows == 0:
-        console.print(
-            "no item had enough users to be discovered at this epsilon and delta: give --domain, a public list, or "
-            "more epsilon",
-            highlight=False,
-        )
-    table = Table("stage", "mu", "delta", "sensitivity", "noise")
-    for one in result.spent:
-        table.add_row(one.stage, *(f"{value:.4g}" for value in (one.mu, one.delta, one.sensitivity, one.noise)))
-    console.print(table)
+        click.echo(f"warning: {warning.message}", err=True)
+    _tell(result)
     for path in written:
         click.echo(path)
+
+
+def _released(events: Path, domain_file: Path | None, options: dict[str, Any]) -> "PrivateHistogram":
+    """The release that the options ask for, with a progress bar where someone is watching."""
+    from elementdp.histogram import Budget, Discovery, LocalEngine, RowPolicy, private_histogram
+    from elementdp.histogram.tables import read_domain
+
+    with progress_bar() as progress:
+        return private_histogram(
+            events,
+            user=options["user"],
+            item=options["item"],
+            element=options["element"],
+            privacy=Budget(options["epsilon"], options["delta"], seed=options["seed"]),
+            count=options["count"],
+            items=Discovery(options["max_items_per_element"])
+            if domain_file is None
+            else read_domain(domain_file, options["item"]),
+            rho=options["rho"],
+            policy=RowPolicy(unknown_items="drop" if options["ignore_unknown_items"] else "refuse"),
+            engine=LocalEngine(progress=progress),
+        )
+
+
+@contextmanager
+def progress_bar() -> Iterator[Callable[[str, float], None]]:
+    """A line on standard error that says how far each stage is; nothing if standard error is no terminal."""
+    if not sys.stderr.isatty():
+        yield lambda stage, share: None
+        return
+    last: dict[str, int] = {}
+
+    def show(stage: str, share: float) -> None:
+        percent = int(100 * share)
+        if last.get(stage) != percent:
+            if last and stage not in last:
+                click.echo(err=True)
+            last[stage] = percent
+            click.echo(f"\r{stage} {percent} %", err=True, nl=False)
+
+    yield show
+    if last:
+        click.echo(err=True)
+
+
+def _tell(result: "PrivateHistogram") -> None:
+    """What was promised and spent, in words, on standard error."""
+    promise = result.as_json()
+    click.echo(f"{promise['statement']}; element: {result.element}", err=True)
+    click.echo(f"{result.histogram.num_rows} items ({promise['items']}), rho {result.rho:g}", err=True)
+    if result.histogram.num_rows == 0:
+        click.echo(
+            "no item had enough users to be discovered at this epsilon and delta: give --domain, a public list, or "
+            "more epsilon",
+            err=True,
+        )
+    click.echo(f"{'stage':<16}{'mu':>12}{'delta':>12}{'sensitivity':>14}{'noise':>12}", err=True)
+    for one in result.spent:
+        numbers = f"{one.mu:>12.4g}{one.delta:>12.4g}{one.sensitivity:>14.4g}{one.noise:>12.4g}"
+        click.echo(f"{one.stage:<16}{numbers}", err=True)
 
 
 def _check_apart(events: Path, domain_file: Path | None, target: Path) -> None:

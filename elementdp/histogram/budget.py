@@ -10,7 +10,7 @@ of it up from what was really done and refuses a release that would cost more th
 import math
 from dataclasses import dataclass, field
 
-from elementdp.errors import ArgumentError, NoGuaranteeError, positive, probability
+from elementdp.errors import ArgumentError, NoGuaranteeError, at_least, positive, probability
 from elementdp.histogram.noise import ROUNDING_DELTA, rounding_epsilon
 from elementdp.privacy.curves import gaussian_delta, gaussian_mu
 
@@ -47,13 +47,34 @@ class Split:
             raise ArgumentError("discovery + radius", self.discovery + self.radius, "< 1: the release needs a share")
 
 
+@dataclass(frozen=True)
+class Budget:
+    """The (ε, δ) a release may spend, and how its stages share it.
+
+    ``seed`` makes the noise repeatable, for tests only: whoever knows the seed can take the noise off, so a seeded
+    release promises nothing.
+
+    >>> Budget(epsilon=1, delta=1e-6).split.discovery
+    0.25
+    """
+
+    epsilon: float
+    delta: float
+    split: Split = Split()
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        positive("epsilon", self.epsilon)
+        probability("delta", self.delta, low_open=True, high_open=True)
+        if self.seed is not None:
+            at_least("seed", self.seed, 0)
+
+
 @dataclass
 class Ledger:
     """The budget of one release, handed out stage by stage and added up at the end."""
 
-    epsilon: float
-    delta: float
-    split: Split
+    budget: Budget
     discovers: bool
     chooses_radius: bool
     spent: list[Spent] = field(default_factory=list)
@@ -61,8 +82,7 @@ class Ledger:
     _coordinates: int = 0
 
     def __post_init__(self) -> None:
-        positive("epsilon", self.epsilon)
-        probability("delta", self.delta, low_open=True, high_open=True)
+        self.epsilon, self.delta, self.split = self.budget.epsilon, self.budget.delta, self.budget.split
         if math.exp(min(self.epsilon, 700.0)) * _MOST_COORDINATES * ROUNDING_DELTA > _MARGIN * self.delta / 4:
             raise ArgumentError(
                 "epsilon", self.epsilon, f"smaller: whole-number noise has no proof for delta {self.delta:g}"

@@ -27,23 +27,20 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from scipy.special import ndtri
 
-from elementdp.errors import at_least
-from elementdp.histogram.ingest import Codes, Progress
+from elementdp.histogram.engine import GroupedEvents
+from elementdp.histogram.items import ItemList
+from elementdp.histogram.naming import Naming
 from elementdp.histogram.noise import AddNoise, discrete_tail, scale_for
-from elementdp.histogram.projection import Ball, Groups
-from elementdp.histogram.spill import Spill, hash_strings, mix
+from elementdp.histogram.projection import GridBall
 
 
 @dataclass(frozen=True)
 class Threshold:
     """Noise and threshold of a discovery, in steps of the unit ball's grid."""
 
-    ball: Ball
-    most_items: int
-    one_item: bool
+    naming: Naming
     sensitivity: float
     scale: float
     value: int
@@ -51,15 +48,14 @@ class Threshold:
     @classmethod
     def of(cls, mu: float, delta: float, most_items: int, *, one_item: bool) -> "Threshold":
         """The least threshold that the proof above allows, for noise of sensitivity/μ."""
-        most = 1 if one_item else at_least("max_items_per_element", most_items, 1)
-        ball = Ball.of(1.0)
-        sensitivity = ball.sensitivity(one_item=one_item)
+        naming = Naming(GridBall.of(1.0), 1 if one_item else most_items, one_item)
+        sensitivity = naming.ball.sensitivity(one_item=one_item)
         scale = scale_for(sensitivity, mu)
-        sizes = np.arange(1, most + 1)
+        sizes = np.arange(1, naming.most_items + 1)
         each = -np.expm1(np.log1p(-delta) / sizes)
-        reach = np.array([heaviest(ball, size) for size in sizes.tolist()])
+        reach = np.array([naming.heaviest(size) for size in sizes.tolist()])
         value = math.ceil(np.max(reach - scale * ndtri(each))) + 2
-        rule = cls(ball, most, one_item, sensitivity, scale, value)
+        rule = cls(naming, sensitivity, scale, value)
         if rule.delta() > delta:  # floating point may be short by 10⁻¹³ of the scale or so
             rule = replace(rule, value=rule.value + math.ceil(scale * 2**-30))
         assert rule.delta() <= delta
@@ -67,48 +63,15 @@ class Threshold:
 
     def delta(self) -> float:
         """δ_τ: the largest probability that one group's own items are released, over the number of its items."""
-        tails = (discrete_tail(self.value - heaviest(self.ball, t), self.scale) for t in range(1, self.most_items + 1))
+        sizes = range(1, self.naming.most_items + 1)
+        tails = (discrete_tail(self.value - self.naming.heaviest(size), self.scale) for size in sizes)
         return max(-math.expm1(t * math.log1p(-tail)) for t, tail in enumerate(tails, start=1))
 
 
-def heaviest(ball: Ball, size: int) -> int:
-    """The largest weight that each of ``size`` items of one group can have."""
-    return math.isqrt(ball.radius**2 // size)
-
-
-def named(part: pa.Table, most_items: int, *, one_item: bool) -> tuple[Groups, pa.Array]:
-    """What each group of a part names: at most ``most_items`` of its items, once each; and the items, sorted."""
-    words = part.column("item").unique().sort()
-    codes = pc.index_in(part.column("item"), value_set=words).to_numpy().astype(np.int64)
-    groups = Groups.of(part.column("key").to_numpy(), codes, part.column("units").to_numpy()).presence()
-    if one_item:
-        return groups.apart(), words
-    if (groups.sizes > most_items).any():
-        lottery = mix(groups.keys, hash_strings(words)[groups.items])
-        order = np.lexsort((groups.items, lottery, groups.keys))
-        rank = np.arange(len(order)) - np.repeat(groups.starts, groups.sizes)
-        chosen = np.zeros(len(order), dtype=bool)
-        chosen[order[rank < most_items]] = True
-        groups = groups.keep(chosen)
-    return groups, words
-
-
-def discover(events: Spill, rule: Threshold, add_noise: AddNoise, progress: Progress) -> Codes:
+def discover(events: GroupedEvents, rule: Threshold, add_noise: AddNoise) -> ItemList:
     """The items released, in order of the alphabet (the order of the table would be a leak too)."""
     found: list[str] = []
-    progress("discovering items", 0.0)
-    with Spill(pa.string(), part_bytes=events.part_bytes) as weights:
-        for share, part in events.shares():
-            groups, words = named(part, rule.most_items, one_item=rule.one_item)
-            total = np.zeros(len(words), dtype=np.int64)
-            np.add.at(total, groups.items, groups.project(rule.ball))
-            seen = np.flatnonzero(total)
-            words = words.take(pa.array(seen))
-            weights.add(hash_strings(words), words, total[seen])
-            progress("discovering items", share / 2)
-        for share, part in weights.shares():
-            sums = part.group_by("item").aggregate([("units", "sum")])
-            noisy = add_noise(sums.column("units_sum").to_numpy(), rule.scale)
-            found += sums.column("item").filter(pa.array(noisy >= rule.value)).to_pylist()
-            progress("discovering items", (1 + share) / 2)
-    return Codes(sorted(found))
+    for items, weights in events.item_weights(rule.naming):
+        noisy = add_noise(weights, rule.scale)
+        found += items.filter(pa.array(noisy >= rule.value)).to_pylist()
+    return ItemList(sorted(found))

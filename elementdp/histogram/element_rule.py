@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from elementdp.elements import Clusters, Partition, domain_of
 from elementdp.errors import ArgumentError
-from elementdp.histogram.tables import Events
 from elementdp.privacy import Unit
 
 KEYS: dict[str, Callable[[], Partition]] = {
@@ -68,7 +67,7 @@ def canonical(key: Hashable) -> str:
 
 
 def element_rule(
-    element: str | Partition | Callable[[str], Hashable], user: str, item: str, events: Events
+    element: str | Partition | Callable[[str], Hashable], user: str, item: str, names: Sequence[str], source: str
 ) -> ElementRule:
     """The rule that ``element`` names: the user or item column, another column, else ``item``, ``domain`` or ``user``.
 
@@ -80,12 +79,12 @@ def element_rule(
         partition = Partition.from_key(element)
         return ElementRule(f"{item} by {partition.name}", partition)
     keyword = {item: "item", user: "user"}.get(element)
-    if keyword is None and element in events.names:
-        return ElementRule(f"column {element}", column=events.need(element))
+    if keyword is None and element in names:
+        return ElementRule(f"column {element}", column=element)
     element = keyword or element
     if element not in KEYS:
-        choices = [*map(repr, events.names), *KEYS]
-        raise ArgumentError("element", element, f"a column of {events.source} or a key: one of {', '.join(choices)}")
+        choices = [*map(repr, names), *KEYS]
+        raise ArgumentError("element", element, f"a column of {source} or a key: one of {', '.join(choices)}")
     words = {"item": f"each {item}", "domain": f"the domain of {item}", "user": "all a user has"}[element]
     unit = Unit.USER if element == "user" else Unit.ELEMENT
     return ElementRule(words, KEYS[element](), unit=unit, alone=element == "item")

@@ -30,14 +30,14 @@ _SMALLEST_RHO = 2.0**-_LOG_RADIUS
 
 
 @dataclass(frozen=True)
-class Ball:
+class GridBall:
     """The ball of radius R = ``radius`` ≤ 2³⁰ on the grid of multiples of 1/G, G = ``grid``."""
 
     radius: int
     grid: float
 
     @classmethod
-    def of(cls, rho: float) -> "Ball":
+    def of(cls, rho: float) -> "GridBall":
         """The finest grid on which ρ stays within 2³⁰ steps, so that sums and squares fit in 64 bits."""
         if not _SMALLEST_RHO <= positive("rho", rho) <= LARGEST_RHO:
             raise ArgumentError("rho", rho, "between 2^-30 and 2^30")
@@ -55,7 +55,7 @@ class Ball:
 
 
 @dataclass(frozen=True)
-class Groups:
+class GroupCounts:
     """Counts by (group, item), each pair once, sorted by group: ``starts`` are the groups' first rows."""
 
     keys: NDArray[np.uint64]
@@ -64,7 +64,7 @@ class Groups:
     starts: NDArray[np.int64]
 
     @classmethod
-    def of(cls, keys: NDArray[np.uint64], items: NDArray[np.int64], units: Integers) -> "Groups":
+    def of(cls, keys: NDArray[np.uint64], items: NDArray[np.int64], units: Integers) -> "GroupCounts":
         """Add up the units of each (group, item) pair; pairs that come to nothing are left out."""
         order = np.lexsort((items, keys))
         keys, items, units = keys[order], items[order], units[order]
@@ -75,14 +75,19 @@ class Groups:
         return cls._sorted(keys, items, units, units > 0)
 
     @classmethod
+    def none(cls) -> "GroupCounts":
+        """No group at all."""
+        return cls.of(np.empty(0, np.uint64), np.empty(0, np.int64), np.empty(0, np.int64))
+
+    @classmethod
     def _sorted(
         cls, keys: NDArray[np.uint64], items: NDArray[np.int64], units: Integers, keep: NDArray[np.bool_]
-    ) -> "Groups":
+    ) -> "GroupCounts":
         keys, items, units = keys[keep], items[keep], units[keep]
         starts = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]]) if len(keys) else np.empty(0, np.int64)
         return cls(keys, items, units, starts)
 
-    def keep(self, mask: NDArray[np.bool_]) -> "Groups":
+    def keep(self, mask: NDArray[np.bool_]) -> "GroupCounts":
         """Only the pairs where ``mask`` is true."""
         return self._sorted(self.keys, self.items, self.units, mask)
 
@@ -97,19 +102,19 @@ class Groups:
         counts = (self.units / COUNT_UNITS)[np.lexsort((self.units, index))]
         return np.sqrt(np.bincount(index, weights=counts**2, minlength=len(self.starts)))
 
-    def apart(self) -> "Groups":
+    def apart(self) -> "GroupCounts":
         """Each pair a group of its own, as it is when elements are single items.
 
         Nothing changes then, except that two such groups whose hashes collide are told apart, which the sensitivity R
         (and not √2·R) of one-item elements needs.
         """
-        return Groups(self.keys, self.items, self.units, np.arange(len(self.keys)))
+        return GroupCounts(self.keys, self.items, self.units, np.arange(len(self.keys)))
 
-    def presence(self) -> "Groups":
+    def presence(self) -> "GroupCounts":
         """The same pairs, each with a count of one."""
-        return Groups(self.keys, self.items, np.full(len(self.keys), COUNT_UNITS), self.starts)
+        return GroupCounts(self.keys, self.items, np.full(len(self.keys), COUNT_UNITS), self.starts)
 
-    def project(self, ball: Ball) -> Integers:
+    def project(self, ball: GridBall) -> Integers:
         """z for each pair: the group's counts, scaled into the ball and rounded down to its grid."""
         if not len(self.keys):
             return np.empty(0, np.int64)

@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,19 +12,20 @@ from numpy.typing import NDArray
 
 from elementdp import __version__
 from elementdp.elements import Partition
-from elementdp.errors import ArgumentError, at_least
-from elementdp.histogram.budget import Ledger, Spent, Split
+from elementdp.errors import ArgumentError
+from elementdp.histogram.budget import Budget, Ledger, Spent
 from elementdp.histogram.discovery import Threshold, discover
 from elementdp.histogram.element_rule import element_rule
-from elementdp.histogram.ingest import Codes, Columns, Progress, ingest
+from elementdp.histogram.engine import Columns, Engine, GroupedEvents, RowPolicy
+from elementdp.histogram.items import Discovery, ItemList
+from elementdp.histogram.local import LocalEngine
 from elementdp.histogram.noise import AddNoise, Integers, exact_noise, scale_for, seeded_noise
-from elementdp.histogram.projection import Ball, Groups
-from elementdp.histogram.radius import RHO_GRID, STEPS, RadiusSearch, balance, groups_above
-from elementdp.histogram.spill import PART_BYTES, Spill
-from elementdp.histogram.tables import BATCH_ROWS, Table, as_text, open_events
+from elementdp.histogram.projection import GridBall, GroupCounts
+from elementdp.histogram.radius import STEPS, RadiusSearch, balance, groups_above
 from elementdp.privacy import Guarantee, Relation
 
-_NOISE_STEP = 1 << 14
+ElementLike = str | Partition | Callable[[str], Hashable]
+"""A column, ``"domain"``, ``"item"``, ``"user"``, or a public partition or function of items (to str, int or bytes)."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,22 @@ class PrivateHistogram:
     ``histogram`` has the columns ``item``, ``count`` and ``noise``: sums over users, each group's counts within ρ, plus
     noise of the standard deviation given (so a count may be negative). For averages divide by the number of users if
     that is public; the number of users seen in the table is not. A seeded release promises nothing: ε = ∞, δ = 1.
+
+    Attributes:
+        histogram: an Arrow table, one row an item.
+        guarantee: (ε, δ), what is protected (unit) and against which change (relation).
+        element: what an element is, in words.
+        rho: the bound on the ℓ2 norm of one group's counts.
+        spent: what each stage of the release cost.
+        discovered: whether the items were discovered privately.
+        seeded: whether the noise was seeded, for tests.
+
+    >>> table = pa.table({"user": ["ann", "bob", "bob"], "word": ["tea", "tea", "milk"]})
+    >>> result = private_histogram(
+    ...     table, user="user", item="word", element="item", privacy=Budget(1, 1e-6), items=["tea", "milk"], rho=1
+    ... )
+    >>> result.histogram.column_names, result.rho
+    (['item', 'count', 'noise'], 1.0)
     """
 
     histogram: pa.Table
@@ -63,182 +80,194 @@ class PrivateHistogram:
 
 
 def private_histogram(
-    table: Table,
+    table: object,
     *,
     user: str,
     item: str,
-    element: str | Partition | Callable[[str], Hashable],
-    epsilon: float,
-    delta: float,
+    element: ElementLike,
+    privacy: Budget,
     count: str | None = None,
-    domain: Sequence[str] | None = None,
+    items: Iterable[object] | Discovery | None = None,
     rho: float | None = None,
-    ignore_unknown_items: bool = False,
-    max_items_per_element: int = 100,
-    split: Split | None = None,
-    seed: int | None = None,
-    progress: Progress = lambda stage, share: None,
-    batch_rows: int = BATCH_ROWS,
-    part_bytes: int = PART_BYTES,
+    policy: RowPolicy | None = None,
+    engine: Engine | None = None,
 ) -> PrivateHistogram:
     """The histogram of ``item``, (ε, δ)-private for one element of one user, whatever the table holds.
 
-    ``table`` is a CSV, TSV, JSON lines or Parquet file, a pandas frame or an Arrow table, one event a row (or ``count``
-    events). ``element`` is a column, ``"domain"`` (of a URL), ``"item"``, ``"user"`` (user-level privacy), or a public
-    partition or function of items (to str, int or bytes). ``domain`` lists the items publicly; without it they are
-    discovered privately, each group naming at most ``max_items_per_element``. ``rho`` bounds a group's ℓ2 norm and must
-    not be read off the data; without it, it is chosen privately. ``split`` says which share of the budget these two
-    stages get.
+    Args:
+        table: a CSV, TSV, JSON lines or Parquet file, a pandas frame or an Arrow table, one event a row.
+        user: the column that names the user.
+        item: the column that names the item counted.
+        element: what is protected: a column, ``"domain"`` (of a URL), ``"item"``, ``"user"`` (user-level privacy), or
+            a public partition or function of items (to str, int or bytes).
+        privacy: the (ε, δ) to spend, and the shares of the stages.
+        count: a column of how often an event counts; without it, each counts once.
+        items: the public list of items. Without one (or with a :class:`Discovery`) they are discovered privately.
+            Never list the items found in the table: the list would give away what only one user has.
+        rho: the bound on the ℓ2 norm of one group's counts. It must not be read off the table; without it, it is
+            chosen privately.
+        policy: what becomes of rows that cannot be counted.
+        engine: where the grouping is done: this machine, unless another is given.
 
-    Memory holds one batch, one part of the table on disk (``part_bytes``) and the items, never the events.
-    An error message may quote the table: it is for the table's owner and not covered by the guarantee.
+    Returns:
+        The counts with their noise, the guarantee, and what each stage spent.
+
+    Raises:
+        ArgumentError: an argument out of range; it is named before the table is read.
+        TableError: the table cannot be read or has a bad row. The message may quote the table: it is for the table's
+            owner and is not covered by the guarantee.
+        NoGuaranteeError: the stages would cost more than (ε, δ).
+
+    >>> table = pa.table({"user": ["ann", "ann", "bob"], "url": ["a.org/1", "a.org/2", "b.org"]})
+    >>> sites = ["a.org/1", "a.org/2", "b.org"]
+    >>> budget = Budget(epsilon=1, delta=1e-6)
+    >>> result = private_histogram(
+    ...     table, user="user", item="url", element="domain", privacy=budget, items=sites, rho=2
+    ... )
+    >>> result.histogram["item"].to_pylist() == sites
+    True
+    >>> print(result.guarantee)
+    (1, 1e-06)-DP for one element of one user (replace)
     """
-    if ignore_unknown_items and domain is None:
+    public = None if items is None or isinstance(items, Discovery) else ItemList.public(items)
+    rules = policy or RowPolicy()
+    if rules.unknown_items == "drop" and public is None:
         raise ArgumentError(
             "ignore_unknown_items",
-            ignore_unknown_items,
-            "given with a public list of items (domain, --domain) only: without one no item is unknown",
+            True,
+            "given with a public list of items (items, --domain) only: without one no item is unknown",
         )
-    ledger = Ledger(epsilon, delta, split or Split(), discovers=domain is None, chooses_radius=rho is None)
-    ball = None if rho is None else Ball.of(rho)
-    public = None if domain is None else _public(domain)
-    if seed is not None:
-        warnings.warn(
-            "a seeded release is for testing only: whoever knows the seed can take the noise off", stacklevel=2
-        )
-    add_noise = exact_noise if seed is None else seeded_noise(at_least("seed", seed, 0))
-    events = open_events(table, at_least("batch_rows", batch_rows, 1))
-    rule = element_rule(element, user, item, events)
+    ledger = Ledger(privacy, discovers=public is None, chooses_radius=rho is None)
+    ball = None if rho is None else GridBall.of(rho)
+    add_noise = _noise(privacy)
+    source = (engine or LocalEngine()).open(table)
+    rule = element_rule(element, user, item, source.names, source.source)
     threshold = None
     if public is not None:
         rule.check(public.items)
     else:
+        named = items if isinstance(items, Discovery) else Discovery()
         threshold = Threshold.of(
-            ledger.mu_for("discovery"), ledger.threshold_delta, max_items_per_element, one_item=rule.alone
+            ledger.mu_for("discovery"), ledger.threshold_delta, named.max_items_per_element, one_item=rule.alone
         )
+    with source.grouped(Columns(user, item, count), rule, public, rules) as groups:
+        listed = public if threshold is None else _discovered(groups, threshold, ledger, add_noise)
+        assert listed is not None
+        data = _Listed(groups, listed, rule.single(listed.items))
+        ball = ball or _private_ball(data, ledger, add_noise)
+        sums = data.sums(ball)
+    return PrivateHistogram(
+        histogram=_noisy_table(data, sums, ball, ledger, add_noise),
+        guarantee=Guarantee(*_promised(privacy), rule.unit, Relation.REPLACE),
+        element=rule.words,
+        rho=ball.rho,
+        spent=tuple(ledger.spent),
+        discovered=public is None,
+        seeded=privacy.seed is not None,
+    )
 
-    with Spill(pa.string() if public is None else pa.int64(), part_bytes=part_bytes) as spill:
-        ingest(
-            events,
-            Columns(user, item, count),
-            rule,
-            spill,
-            public,
-            ignore_unknown_items=ignore_unknown_items,
-            progress=progress,
-        )
-        codes = public
-        if codes is None:
-            assert threshold is not None
-            codes = discover(spill, threshold, add_noise, progress)
-            _pay_discovery(ledger, threshold)
-        data = _Data(spill, codes, rule.single(codes.items))
-        if ball is None:
-            ball = _private_ball(data, ledger, add_noise, progress)
-        sums = data.sums(ball, progress)
 
+def heavy_hitters(
+    table: object,
+    *,
+    user: str,
+    item: str,
+    privacy: Budget,
+    items: Iterable[object] | Discovery | None = None,
+    policy: RowPolicy | None = None,
+    engine: Engine | None = None,
+) -> PrivateHistogram:
+    """How many users have each item (eqn:heavy-hitters-mech), element-level private with each item an element.
+
+    This is :func:`private_histogram` with ρ = 1: a user who has an item, however often, adds one to its count.
+
+    >>> table = pa.table({"user": ["ann", "ann", "bob"], "word": ["tea", "tea", "milk"]})
+    >>> result = heavy_hitters(table, user="user", item="word", privacy=Budget(1, 1e-6), items=["tea", "milk"])
+    >>> result.element, result.rho
+    ('each word', 1.0)
+    """
+    return private_histogram(
+        table,
+        user=user,
+        item=item,
+        element="item",
+        privacy=privacy,
+        items=items,
+        rho=1.0,
+        policy=policy,
+        engine=engine,
+    )
+
+
+def _noise(privacy: Budget) -> AddNoise:
+    if privacy.seed is None:
+        return exact_noise
+    warnings.warn("a seeded release is for testing only: whoever knows the seed can take the noise off", stacklevel=3)
+    return seeded_noise(privacy.seed)
+
+
+def _promised(privacy: Budget) -> tuple[float, float]:
+    return (privacy.epsilon, privacy.delta) if privacy.seed is None else (math.inf, 1.0)
+
+
+@dataclass(frozen=True)
+class _Listed:
+    """The groups, seen on the items of a list only; ``single`` marks those alone in their element."""
+
+    groups: GroupedEvents
+    listed: ItemList
+    single: NDArray[np.bool_]
+
+    def sums(self, ball: GridBall) -> Integers:
+        """The projected counts of each item, summed over groups, in steps of the ball's grid."""
+
+        def projected(groups: GroupCounts) -> Integers:
+            total = np.zeros(len(self.listed), dtype=np.int64)
+            np.add.at(total, groups.items, groups.project(ball))
+            return total
+
+        return self.groups.add_up(projected, self.listed, self.single, "adding up")
+
+    def scales(self, ball: GridBall, mu: float) -> NDArray[np.float64]:
+        """The noise of each item that costs μ, in steps of the ball's grid."""
+        alone, shared = (scale_for(ball.sensitivity(one_item=one), mu) for one in (True, False))
+        return np.where(self.single, alone, shared)
+
+
+def _discovered(groups: GroupedEvents, rule: Threshold, ledger: Ledger, add_noise: AddNoise) -> ItemList:
+    """The items by :mod:`elementdp.histogram.discovery`, paid for."""
+    found = discover(groups, rule, add_noise)
+    grid = rule.naming.ball.grid
+    spent = Spent(
+        "discovery", ledger.mu_for("discovery"), ledger.threshold_delta, rule.sensitivity / grid, rule.scale / grid
+    )
+    ledger.pay(spent, grid_scale=rule.scale, coordinates=2 * rule.naming.most_items)
+    return found
+
+
+def _private_ball(data: _Listed, ledger: Ledger, add_noise: AddNoise) -> GridBall:
+    """ρ by :mod:`elementdp.histogram.radius`, on the items of the release."""
+    search = RadiusSearch.of(ledger.mu_for("radius"))
+    above = data.groups.add_up(lambda groups: groups_above(groups.norms()), data.listed, data.single, "choosing rho")
+    unit = GridBall.of(1.0)
+    wanted = balance(data.scales(unit, ledger.mu_for("release")) / unit.grid)
+    spent = Spent("choice of rho", ledger.mu_for("radius"), 0.0, math.sqrt(STEPS), search.noise)
+    ledger.pay(spent, grid_scale=search.scale, coordinates=STEPS)
+    return GridBall.of(search.choose(above, wanted, add_noise))
+
+
+def _noisy_table(data: _Listed, sums: Integers, ball: GridBall, ledger: Ledger, add_noise: AddNoise) -> pa.Table:
+    """The sums with noise of each item's own scale, once the ledger has found that the budget allows it."""
     scales = data.scales(ball, ledger.mu_for("release"))
     noise = scales / ball.grid
     widest = ball.sensitivity(one_item=bool(data.single.all()))
     spent = Spent("release", ledger.mu_for("release"), 0.0, widest / ball.grid, float(noise.max(initial=0.0)))
     ledger.pay(spent, grid_scale=float(scales.min(initial=math.inf)), coordinates=len(scales))
     ledger.check()
-    noisy = _with_noise(sums, scales, add_noise, progress)
-    promised = (epsilon, delta) if seed is None else (math.inf, 1.0)
-    return PrivateHistogram(
-        histogram=_table(codes.items, noisy / ball.grid, noise),
-        guarantee=Guarantee(*promised, rule.unit, Relation.REPLACE),
-        element=rule.words,
-        rho=ball.rho,
-        spent=tuple(ledger.spent),
-        discovered=public is None,
-        seeded=seed is not None,
-    )
-
-
-def _with_noise(sums: Integers, scales: NDArray[np.float64], add_noise: AddNoise, progress: Progress) -> Integers:
-    """Noise of each item's own scale; exact noise takes its time, so a long list is done bit by bit."""
-    noisy, done = np.empty_like(sums), 0
+    noisy = np.empty_like(sums)
     for scale in np.unique(scales).tolist():
         places = np.flatnonzero(scales == scale)
-        for some in np.array_split(places, range(_NOISE_STEP, len(places), _NOISE_STEP)):
-            noisy[some] = add_noise(sums[some], scale)
-            done += len(some)
-            progress("adding noise", done / len(sums))
-    return noisy
-
-
-def _table(items: Sequence[str], counts: NDArray[np.float64], noise: NDArray[np.float64]) -> pa.Table:
+        noisy[places] = add_noise(sums[places], scale)
     digits = max(0, math.ceil(2 - math.log10(noise.min(initial=1e9))))  # digits far below the noise say nothing
-    columns = {"item": pa.array(items, pa.string()), "count": np.round(counts, digits), "noise": noise}
-    return pa.table(columns)
-
-
-@dataclass(frozen=True)
-class _Data:
-    """The groups on disk, seen on the items of ``codes`` only; ``single`` marks those alone in their element."""
-
-    spill: Spill
-    codes: Codes
-    single: NDArray[np.bool_]
-
-    def groups(self, stage: str, progress: Progress) -> Iterator[Groups]:
-        progress(stage, 0.0)
-        for share, part in self.spill.shares():
-            items = part.column("item").combine_chunks()
-            places = self.codes.of(items) if pa.types.is_string(items.type) else items.to_numpy()
-            keys, units = part.column("key").to_numpy(), part.column("units").to_numpy()
-            known = places >= 0
-            single = known & self.single[places] if len(self.single) else known
-            for rows, apart in ((single, True), (known & ~single, False)):
-                groups = Groups.of(keys[rows], places[rows], units[rows])
-                yield groups.apart() if apart else groups
-            progress(stage, share)
-
-    def sums(self, ball: Ball, progress: Progress) -> Integers:
-        """The projected counts of each item, summed over groups, in steps of the ball's grid."""
-        total = np.zeros(len(self.codes.items), dtype=np.int64)
-        for groups in self.groups("adding up", progress):
-            np.add.at(total, groups.items, groups.project(ball))
-        return total
-
-    def scales(self, ball: Ball, mu: float) -> NDArray[np.float64]:
-        """The noise of each item that costs μ, in steps of the ball's grid."""
-        alone, shared = (scale_for(ball.sensitivity(one_item=one), mu) for one in (True, False))
-        return np.where(self.single, alone, shared)
-
-
-def _public(domain: Sequence[str]) -> Codes:
-    if isinstance(domain, str):
-        raise ArgumentError("domain", domain, "a list of items")
-    values = list(domain)
-    if not values:
-        raise ArgumentError("domain", domain, "a list of at least one item")
-    try:  # as the table's own items are read: 7.0 is written 7
-        items = as_text(pa.array(values, from_pandas=True)).to_pylist()
-    except (pa.ArrowException, UnicodeError, OverflowError) as error:
-        raise ArgumentError("domain", f"a list that is not ({error})", "a list of items of one kind") from error
-    if None in items:
-        raise ArgumentError("domain", values[items.index(None)], "a list of items, none of them missing")
-    return Codes(list(dict.fromkeys(items)))
-
-
-def _pay_discovery(ledger: Ledger, rule: Threshold) -> None:
-    grid = rule.ball.grid
-    spent = Spent(
-        "discovery", ledger.mu_for("discovery"), ledger.threshold_delta, rule.sensitivity / grid, rule.scale / grid
-    )
-    ledger.pay(spent, grid_scale=rule.scale, coordinates=2 * rule.most_items)
-
-
-def _private_ball(data: _Data, ledger: Ledger, add_noise: AddNoise, progress: Progress) -> Ball:
-    """ρ by :mod:`elementdp.histogram.radius`, on the items of the release."""
-    search = RadiusSearch.of(ledger.mu_for("radius"))
-    above = np.zeros(len(RHO_GRID), dtype=np.int64)
-    for groups in data.groups("choosing rho", progress):
-        above += groups_above(groups.norms())
-    unit = Ball.of(1.0)
-    wanted = balance(data.scales(unit, ledger.mu_for("release")) / unit.grid)
-    spent = Spent("choice of rho", ledger.mu_for("radius"), 0.0, math.sqrt(STEPS), search.noise)
-    ledger.pay(spent, grid_scale=search.scale, coordinates=STEPS)
-    return Ball.of(search.choose(above, wanted, add_noise))
+    counts = np.round(noisy / ball.grid, digits)
+    return pa.table({"item": pa.array(data.listed.items, pa.string()), "count": counts, "noise": noise})

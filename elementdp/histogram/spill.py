@@ -9,33 +9,16 @@ from collections.abc import Iterator
 from typing import IO, Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.ipc
 from numpy.typing import NDArray
+
+from elementdp.histogram.text import Keys
 
 _BITS = (8, 4, 4, 4)
 """Bits of the key that choose a part, level by level. What is larger than a part after all is one group's own."""
 
 PART_BYTES = 1 << 23
-
-Keys = NDArray[np.uint64]
-
-
-def hash_strings(values: pa.Array) -> Keys:
-    """A 64-bit hash of each string, the same in every run."""
-    encoded = values.dictionary_encode()
-    hashed = pd.util.hash_array(encoded.dictionary.to_numpy(zero_copy_only=False), categorize=False)
-    return np.asarray(hashed[encoded.indices.to_numpy()])
-
-
-def mix(first: Keys, second: Keys) -> Keys:
-    """One well-mixed 64-bit key of two (the finaliser of splitmix64)."""
-    with np.errstate(over="ignore"):
-        key = first * np.uint64(0x9E3779B97F4A7C15) + second
-        key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        key = (key ^ (key >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray(key ^ (key >> np.uint64(31)))
 
 
 class Spill:

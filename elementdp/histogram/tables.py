@@ -1,27 +1,25 @@
 """Tables of events in batches: CSV, TSV, JSON lines and Parquet files, pandas frames and Arrow tables."""
 
 import json
-import math
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
-import pandas as pd
 import pyarrow as pa
 import pyarrow.csv
+import pyarrow.dataset
 import pyarrow.parquet
 
 from elementdp.histogram.errors import TableError, at_row
+from elementdp.histogram.text import as_text, whole_number
 
 BATCH_ROWS = 1 << 17
 _BLOCK_BYTES = 1 << 23
 
 Batches = Iterator[tuple[pa.RecordBatch, float]]
 """Batches of the columns asked for, each with the share of the table read so far."""
-
-Table: TypeAlias = "str | Path | pd.DataFrame | pa.Table"
-"""A file of events, or a table in memory."""
 
 
 @dataclass(frozen=True)
@@ -40,37 +38,26 @@ class Events:
         return column
 
 
-def as_text(values: pa.Array) -> pa.Array:
-    """Names as text, whole numbers as integers are written: 7 and 7.0, 0 and −0.0, 10¹⁵ and 1e15 are one name.
-
-    NaN is no name but a missing one, as pandas has it: all who lack a name would otherwise be one user.
-    """
-    if pa.types.is_dictionary(values.type):
-        values = values.dictionary_decode()
-    if not pa.types.is_floating(values.type):
-        return values.cast(pa.string())
-    encoded = values.dictionary_encode()
-    numbers, texts = encoded.dictionary.to_pylist(), encoded.dictionary.cast(pa.string()).to_pylist()
-    pairs = zip(numbers, texts, strict=True)
-    written = [None if math.isnan(number) else _whole(number) or text for number, text in pairs]
-    return pa.array(written, pa.string()).take(encoded.indices)
-
-
-def _whole(cell: object) -> str | None:
-    """The digits of a float that is a whole number."""
-    return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else None
-
-
-def open_events(table: Table, batch_rows: int = BATCH_ROWS) -> Events:
-    """The events of a file (by its extension) or of a table in memory."""
-    if isinstance(table, pa.Table):
-        return Events("the table", tuple(table.column_names), lambda names: _from_arrow(table, names, batch_rows))
-    if isinstance(table, pd.DataFrame):
+def open_events(table: Any, batch_rows: int = BATCH_ROWS) -> Events:
+    """The events of a file (by its extension) or of a table in memory: anything with ``__arrow_c_stream__``."""
+    if isinstance(table, str | Path):
+        return _open_file(Path(table), batch_rows)
+    if _is_pandas(table):
         columns = tuple(name for name in table.columns if isinstance(name, str))
         return Events("the table", columns, lambda names: _from_pandas(table, names, batch_rows))
-    if not isinstance(table, str | Path):
-        raise TableError(f"a table is a path, a pandas DataFrame or a pyarrow Table, not a {type(table).__name__}")
-    path = Path(table)
+    if isinstance(table, pa.dataset.Dataset):
+        table = table.scanner(batch_size=batch_rows).to_reader()
+    if not hasattr(table, "__arrow_c_stream__"):
+        raise TableError(
+            "a table is a path, a pandas or polars frame, an Arrow table, reader or dataset, or anything else with "
+            f"__arrow_c_stream__, not a {type(table).__name__}"
+        )
+    rows = table.num_rows if isinstance(table, pa.Table) else 0
+    reader = pa.RecordBatchReader.from_stream(table)
+    return Events("the table", tuple(reader.schema.names), lambda names: _from_stream(reader, names, batch_rows, rows))
+
+
+def _open_file(path: Path, batch_rows: int) -> Events:
     reader = READERS.get(path.suffix.lower())
     if reader is None:
         raise TableError(f"{path}: unknown extension {path.suffix!r}; known are {', '.join(READERS)}")
@@ -81,22 +68,37 @@ def open_events(table: Table, batch_rows: int = BATCH_ROWS) -> Events:
     return reader(path, batch_rows)
 
 
-def _from_arrow(table: pa.Table, names: Sequence[str], batch_rows: int) -> Batches:
+def _is_pandas(table: Any) -> bool:
+    """Whether this is a pandas frame; without pandas loaded nothing is one."""
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and isinstance(table, pandas.DataFrame)
+
+
+def _from_stream(reader: Any, names: Sequence[str], batch_rows: int, rows: int) -> Batches:
+    """The batches of a stream, which can be read once; the share done is known if the number of rows is."""
     done = 0
-    for batch in table.select(list(names)).to_batches(max_chunksize=batch_rows):
-        done += batch.num_rows
-        yield batch, done / table.num_rows
+    try:
+        for whole in reader:
+            batch = whole.select(list(names))
+            for start in range(0, batch.num_rows, batch_rows):
+                part = batch.slice(start, batch_rows)
+                done += part.num_rows
+                yield part, done / rows if rows else 0.0
+    except pa.ArrowException as error:
+        raise TableError(f"the table cannot be read ({error})") from error
 
 
-def _from_pandas(table: pd.DataFrame, names: Sequence[str], batch_rows: int) -> Batches:
+def _from_pandas(table: Any, names: Sequence[str], batch_rows: int) -> Batches:
+    """A frame row range by row range: columns of mixed objects and of several chunks come too."""
     chosen = table[list(names)]
     for start in range(0, len(chosen), batch_rows):
         rows = chosen.iloc[start : start + batch_rows]
         try:
-            batch = pa.RecordBatch.from_pandas(rows, preserve_index=False)
+            whole = pa.Table.from_pandas(rows, preserve_index=False).combine_chunks()
         except pa.ArrowException as error:
             raise TableError(f"rows {start + 1} to {start + len(rows)}: {error}") from error
-        yield batch, (start + len(rows)) / len(chosen)
+        for batch in whole.to_batches():
+            yield batch, (start + len(rows)) / len(chosen)
 
 
 def _parquet(path: Path, batch_rows: int) -> Events:
@@ -187,7 +189,7 @@ def _json_lines(path: Path, batch_rows: int) -> Events:
             for name, cell in zip(columns, cells, strict=True):
                 if isinstance(cell, bool | list | dict):
                     raise at_row(row, f"{name!r} must be a string or a number, got {cell!r}")
-            held.append([None if cell is None or cell != cell else _whole(cell) or str(cell) for cell in cells])
+            held.append([None if cell is None or cell != cell else whole_number(cell) or str(cell) for cell in cells])
             if len(held) == batch_rows:
                 yield batch(), position / size
                 held = []

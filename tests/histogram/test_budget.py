@@ -6,7 +6,7 @@ import mpmath as mp
 import pytest
 
 from elementdp.errors import ArgumentError, NoGuaranteeError
-from elementdp.histogram.budget import Ledger, Spent, Split
+from elementdp.histogram.budget import Budget, Ledger, Spent, Split
 
 STAGES = ("discovery", "radius", "release")
 
@@ -31,7 +31,7 @@ def full(ledger: Ledger, scale: float = 2.0**30) -> Ledger:
 def test_stages_add_up_to_the_budget_by_an_independent_sum(
     epsilon: float, delta: float, discovers: bool, chooses: bool
 ) -> None:
-    ledger = full(Ledger(epsilon, delta, Split(), discovers, chooses))
+    ledger = full(Ledger(Budget(epsilon, delta), discovers, chooses))
     ledger.check()
     mu = math.sqrt(sum(one.mu**2 for one in ledger.spent))
     total = float(exact_delta(epsilon, mu)) + sum(one.delta for one in ledger.spent)
@@ -42,19 +42,19 @@ def test_stages_add_up_to_the_budget_by_an_independent_sum(
 
 def test_coarse_noise_is_refused() -> None:
     with pytest.raises(NoGuaranteeError, match="not proved"):
-        full(Ledger(1.0, 1e-6, Split(), True, True), scale=50.0).check()
+        full(Ledger(Budget(1.0, 1e-6), True, True), scale=50.0).check()
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0, 1e-6), (-1, 0.1), (math.nan, 0.1), (math.inf, 0.1), (200, 1e-6)])
 def test_epsilon_out_of_range(epsilon: float, delta: float) -> None:
     with pytest.raises(ArgumentError, match="epsilon"):
-        Ledger(epsilon, delta, Split(), True, True)
+        Ledger(Budget(epsilon, delta), True, True)
 
 
 @pytest.mark.parametrize("delta", [0.0, 1.0, -0.1, 1.5, math.nan])
 def test_delta_out_of_range(delta: float) -> None:
     with pytest.raises(ArgumentError, match="delta"):
-        Ledger(1.0, delta, Split(), True, True)
+        Ledger(Budget(1.0, delta), True, True)
 
 
 def test_split_leaves_something_for_the_release() -> None:

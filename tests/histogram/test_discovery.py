@@ -12,16 +12,15 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from elementdp.errors import ArgumentError
-from elementdp.histogram.discovery import Threshold, discover, heaviest, named
+from elementdp.histogram.discovery import Threshold, discover
+from elementdp.histogram.items import Discovery
+from elementdp.histogram.local import LocalGroups, silent
 from elementdp.histogram.noise import seeded_noise
 from elementdp.histogram.projection import COUNT_UNITS
-from elementdp.histogram.spill import Spill, hash_strings
+from elementdp.histogram.spill import Spill
+from elementdp.histogram.text import hash_strings
 
 Rows = list[tuple[int, str]]
-
-
-def quiet(stage: str, share: float) -> None:
-    pass
 
 
 def no_noise(values: np.ndarray, scale: float) -> np.ndarray:
@@ -35,11 +34,8 @@ def part(rows: Rows) -> pa.Table:
 
 
 def weights(rows: Rows, rule: Threshold) -> dict[str, int]:
-    groups, words = named(part(rows), rule.most_items, one_item=rule.one_item)
-    totals: dict[str, int] = {}
-    for item, weight in zip(groups.items.tolist(), groups.project(rule.ball).tolist(), strict=True):
-        totals[words[item].as_py()] = totals.get(words[item].as_py(), 0) + weight
-    return totals
+    words, given = rule.naming.weights(part(rows))
+    return dict(zip(words.to_pylist(), given.tolist(), strict=True))
 
 
 @pytest.mark.parametrize("delta", [1e-12, 5e-7, 0.01])
@@ -61,7 +57,7 @@ def test_heaviest_weight_is_what_the_projection_gives() -> None:
     for size in (1, 2, 3, 50, 100):
         found = weights([(1, f"item {k}") for k in range(size)], rule)
         assert len(found) == size
-        assert heaviest(rule.ball, size) - 1 <= max(found.values()) <= heaviest(rule.ball, size)
+        assert rule.naming.heaviest(size) - 1 <= max(found.values()) <= rule.naming.heaviest(size)
 
 
 def test_sensitivity_by_enumeration() -> None:
@@ -87,24 +83,24 @@ def test_one_group_moves_weights_within_the_sensitivity_and_names_few(rows: Rows
     rule = Threshold.of(0.1, 1e-6, most, one_item=False)
     neighbour = [row for row in rows if row[0] != 0] + [(0, item) for item in sorted(other)]
     x, y = weights(rows, rule), weights(neighbour, rule)
-    assert sum((x.get(item, 0) - y.get(item, 0)) ** 2 for item in x.keys() | y.keys()) <= 2 * rule.ball.radius**2
+    assert sum((x.get(item, 0) - y.get(item, 0)) ** 2 for item in x.keys() | y.keys()) <= 2 * rule.naming.ball.radius**2
     fresh = x.keys() - y.keys()
     assert len(fresh) <= most
-    assert all(x[item] <= heaviest(rule.ball, len(fresh)) for item in fresh)
+    assert all(x[item] <= rule.naming.heaviest(len(fresh)) for item in fresh)
 
 
 def test_one_item_elements_move_by_one_weight() -> None:
     rule = Threshold.of(0.1, 1e-6, 100, one_item=True)
     both = weights([(1, "a"), (1, "b")], rule)  # groups whose hashes collided: still bounded one by one
-    assert both == {"a": rule.ball.radius, "b": rule.ball.radius}
-    assert rule.sensitivity == rule.ball.radius
-    assert rule.most_items == 1
+    assert both == {"a": rule.naming.ball.radius, "b": rule.naming.ball.radius}
+    assert rule.sensitivity == rule.naming.ball.radius
+    assert rule.naming.most_items == 1
 
 
 def release(rows: Rows, rule: Threshold, add_noise: object) -> list[str]:
     with Spill(pa.string()) as spill:
         spill.add_table(part(rows))
-        return discover(spill, rule, add_noise, quiet).items  # type: ignore[arg-type]
+        return discover(LocalGroups(spill, silent), rule, add_noise).items  # type: ignore[arg-type]
 
 
 def test_common_items_are_found_in_order_and_rare_ones_are_not() -> None:
@@ -122,7 +118,7 @@ def test_a_group_of_its_own_is_released_no_more_often_than_its_delta() -> None:
     rule = Threshold.of(1.0, delta, size, one_item=False)
     add_noise = seeded_noise(0)
     leaks = 0
-    weight = heaviest(rule.ball, size)
+    weight = rule.naming.heaviest(size)
     for _ in range(runs):
         leaks += bool((add_noise(np.full(size, weight), rule.scale) >= rule.value).any())
     low = binomtest(leaks, runs).proportion_ci(0.9999, method="exact").low
@@ -133,5 +129,5 @@ def test_a_group_of_its_own_is_released_no_more_often_than_its_delta() -> None:
 @pytest.mark.parametrize("most", [0, -3, 1.5])
 def test_bad_number_of_items(most: float) -> None:
     with pytest.raises(ArgumentError, match="max_items_per_element"):
-        Threshold.of(0.1, 1e-6, most, one_item=False)  # type: ignore[arg-type]
+        Discovery(most)  # type: ignore[arg-type]
     assert math.isfinite(Threshold.of(0.1, 1e-6, 1, one_item=False).value)

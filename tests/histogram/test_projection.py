@@ -9,20 +9,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from elementdp.companion.theory.counting.projection import project
 from elementdp.elements import Clusters
 from elementdp.errors import ArgumentError
-from elementdp.histogram.matrix import project
-from elementdp.histogram.projection import COUNT_UNITS, Ball, Groups
+from elementdp.histogram.projection import COUNT_UNITS, GridBall, GroupCounts
 
 COUNTS = st.lists(st.floats(0, 2.0**31, allow_nan=False), min_size=1, max_size=6)
 
 
-def one_group(counts: list[float]) -> Groups:
+def one_group(counts: list[float]) -> GroupCounts:
     units = np.floor(np.array(counts) * COUNT_UNITS).astype(np.int64)
-    return Groups.of(np.zeros(len(counts), np.uint64), np.arange(len(counts)), units)
+    return GroupCounts.of(np.zeros(len(counts), np.uint64), np.arange(len(counts)), units)
 
 
-def dense(groups: Groups, values: np.ndarray, items: int) -> np.ndarray:
+def dense(groups: GroupCounts, values: np.ndarray, items: int) -> np.ndarray:
     total = np.zeros(items, dtype=np.int64)
     np.add.at(total, groups.items, values)
     return total
@@ -30,7 +30,7 @@ def dense(groups: Groups, values: np.ndarray, items: int) -> np.ndarray:
 
 @pytest.mark.parametrize("rho", [0.3, 1.0, math.sqrt(3), 7, 2.0**30])
 def test_a_ball_is_as_fine_as_64_bits_allow(rho: float) -> None:
-    ball = Ball.of(rho)
+    ball = GridBall.of(rho)
     assert 2**29 < ball.radius <= 2**30
     assert Fraction(ball.radius) / Fraction(ball.grid) <= Fraction(rho)
     assert ball.rho == pytest.approx(rho, rel=2**-29)
@@ -41,13 +41,13 @@ def test_a_ball_is_as_fine_as_64_bits_allow(rho: float) -> None:
 @pytest.mark.parametrize("rho", [0, -1, math.nan, math.inf, 2.0**31, 2.0**-31])
 def test_rho_out_of_range(rho: float) -> None:
     with pytest.raises(ArgumentError, match="rho"):
-        Ball.of(rho)
+        GridBall.of(rho)
 
 
 @given(COUNTS, st.floats(2.0**-10, 2.0**30))
 @settings(max_examples=200, deadline=None, derandomize=True)
 def test_norm_is_within_the_ball_in_exact_arithmetic(counts: list[float], rho: float) -> None:
-    ball = Ball.of(rho)
+    ball = GridBall.of(rho)
     inside = one_group(counts).project(ball).tolist()
     assert all(value >= 0 for value in inside)
     assert sum(value**2 for value in inside) <= ball.radius**2
@@ -56,7 +56,7 @@ def test_norm_is_within_the_ball_in_exact_arithmetic(counts: list[float], rho: f
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=6), st.floats(0.5, 60))
 @settings(max_examples=100, deadline=None, derandomize=True)
 def test_projection_is_the_papers_up_to_the_grid(counts: list[int], rho: float) -> None:
-    ball = Ball.of(rho)
+    ball = GridBall.of(rho)
     groups = one_group([float(count) for count in counts])
     ours = dense(groups, groups.project(ball), len(counts)) / ball.grid
     papers = project(np.array([counts], dtype=float), Clusters.single(len(counts)), rho).toarray()[0]
@@ -65,7 +65,7 @@ def test_projection_is_the_papers_up_to_the_grid(counts: list[int], rho: float) 
 
 
 def test_sensitivity_by_enumeration_is_reached_and_not_passed() -> None:
-    ball = Ball.of(2.0)
+    ball = GridBall.of(2.0)
     space = [list(map(float, counts)) for counts in itertools.product(range(5), repeat=2)]
     projected = [dense(group, group.project(ball), 2) for group in map(one_group, space)]
     furthest = max(np.linalg.norm((x - y).astype(float)) for x, y in itertools.combinations(projected, 2))
@@ -84,9 +84,9 @@ def test_order_of_rows_and_other_groups_do_not_matter(rows: list[tuple[int, int,
         keys = np.array([row[0] for row in rows], dtype=np.uint64)
         items = np.array([row[1] for row in rows], dtype=np.int64)
         units = np.array([math.floor(row[2] * COUNT_UNITS) for row in rows], dtype=np.int64)
-        groups = Groups.of(keys, items, units)
+        groups = GroupCounts.of(keys, items, units)
         pairs = zip(groups.keys.tolist(), groups.items.tolist(), strict=True)
-        return dict(zip(pairs, groups.project(Ball.of(3.0)).tolist(), strict=True))
+        return dict(zip(pairs, groups.project(GridBall.of(3.0)).tolist(), strict=True))
 
     whole = contributions(rows)
     shuffled = list(rows)
@@ -100,21 +100,21 @@ def test_order_of_rows_and_other_groups_do_not_matter(rows: list[tuple[int, int,
 
 def test_pairs_are_added_up_and_empty_ones_left_out() -> None:
     keys = np.array([7, 7, 7, 2], dtype=np.uint64)
-    groups = Groups.of(keys, np.array([1, 1, 0, 5]), np.array([3, 4, 0, 9]))
+    groups = GroupCounts.of(keys, np.array([1, 1, 0, 5]), np.array([3, 4, 0, 9]))
     assert groups.keys.tolist() == [2, 7]
     assert groups.items.tolist() == [5, 1]
     assert groups.units.tolist() == [9, 7]
-    assert Groups.of(keys[:0], keys[:0].astype(np.int64), keys[:0].astype(np.int64)).project(Ball.of(1.0)).size == 0
+    assert GroupCounts.none().project(GridBall.of(1.0)).size == 0
 
 
 def test_a_sum_that_overflows_stays_non_negative() -> None:
     huge = np.full(3, 2**62, dtype=np.int64)
-    groups = Groups.of(np.zeros(3, np.uint64), np.zeros(3, np.int64), huge)
+    groups = GroupCounts.of(np.zeros(3, np.uint64), np.zeros(3, np.int64), huge)
     assert (groups.units >= 0).all()
 
 
 def test_pairs_apart_are_bounded_one_by_one() -> None:
-    ball = Ball.of(1.0)
+    ball = GridBall.of(1.0)
     groups = one_group([3.0, 4.0])
     assert groups.apart().project(ball).tolist() == [ball.radius, ball.radius]
     assert groups.project(ball).tolist() == [math.floor(0.6 * ball.radius), math.floor(0.8 * ball.radius)]
@@ -124,5 +124,5 @@ def test_norms_are_the_same_to_the_last_bit_in_any_order() -> None:
     rng = np.random.default_rng(0)
     units = rng.integers(1, 1 << 40, 500)
     keys = np.zeros(500, np.uint64)
-    norms = {Groups.of(keys, rng.permutation(500), units).norms()[0] for _ in range(50)}
+    norms = {GroupCounts.of(keys, rng.permutation(500), units).norms()[0] for _ in range(50)}
     assert len(norms) == 1

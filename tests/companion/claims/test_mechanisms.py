@@ -11,7 +11,7 @@ from elementdp.companion.claims.checks.mechanisms import (
     tight_delta,
     worst_two_point,
 )
-from elementdp.histogram import gaussian_delta
+from elementdp.privacy import gaussian_delta
 
 
 @pytest.mark.parametrize(

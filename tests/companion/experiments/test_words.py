@@ -24,9 +24,9 @@ from elementdp.companion.experiments.words import (
     word_clusters,
 )
 from elementdp.companion.experiments.words.histogram import drawn_error, expected_error, noise_scale
+from elementdp.companion.theory.counting.calibration import paper_variance
 from elementdp.elements import Clusters
 from elementdp.errors import ArgumentError
-from elementdp.histogram.calibration import paper_variance
 
 
 @pytest.fixture(scope="module")

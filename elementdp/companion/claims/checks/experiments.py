@@ -9,9 +9,9 @@ from elementdp.companion.claims.ledger import Effort, check
 from elementdp.companion.claims.verdict import Fact, Finding, Gap, Role
 from elementdp.companion.experiments.recorded import Recorded, read
 from elementdp.companion.experiments.sentence import Sentence
+from elementdp.companion.theory.counting import project
 from elementdp.elements import Clusters
 from elementdp.errors import ElementdpError
-from elementdp.histogram import project
 
 
 def _facts(rows: list[Sentence], where: str) -> list[Fact]:

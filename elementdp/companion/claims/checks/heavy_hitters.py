@@ -11,6 +11,7 @@ from scipy.stats import multinomial
 from elementdp.companion.claims.checks.mechanisms import delta_by_quadrature
 from elementdp.companion.claims.ledger import Effort, check
 from elementdp.companion.claims.verdict import Fact, Finding, Gap, Role
+from elementdp.companion.theory.counting import paper_variance, unit_sigma
 from elementdp.companion.theory.ordering import (
     expected_ordering_loss,
     misorder_probability,
@@ -20,7 +21,7 @@ from elementdp.companion.theory.ordering import (
     repaired_gamma,
 )
 from elementdp.elements import Partition, UserData, element_sensitivity, global_sensitivity
-from elementdp.histogram import gaussian_delta, gaussian_mu, paper_variance, unit_sigma
+from elementdp.privacy import gaussian_delta, gaussian_mu
 
 
 def users_with(m: int, d: int, *, exactly: bool) -> list[dict[int, int]]:

@@ -15,8 +15,9 @@ from scipy.stats import binom
 from elementdp.companion.claims.checks.mechanisms import delta_by_quadrature
 from elementdp.companion.claims.ledger import Effort, check
 from elementdp.companion.claims.verdict import Fact, Finding, Gap, Role
+from elementdp.companion.theory.counting import paper_variance, project, rho_for
 from elementdp.elements import Clusters, Partition, UserData, element_sensitivity
-from elementdp.histogram import gaussian_delta, gaussian_mu, paper_variance, project, rho_for
+from elementdp.privacy import gaussian_delta, gaussian_mu
 
 TAIL_CONSTANT = 1 / 8
 """The C of the repaired tail bound; its proof is in the chapter."""

@@ -9,9 +9,9 @@ from scipy.optimize import brentq, minimize_scalar
 
 from elementdp.companion.claims.ledger import Effort, check
 from elementdp.companion.claims.verdict import Fact, Finding, Gap, Role
+from elementdp.companion.theory.counting import GaussianMechanism, LaplaceMechanism, paper_variance
 from elementdp.elements import Partition, element_sensitivity, user_distance
-from elementdp.histogram import GaussianMechanism, LaplaceMechanism, gaussian_delta, gaussian_mu, paper_variance
-from elementdp.privacy import Unit
+from elementdp.privacy import Unit, gaussian_delta, gaussian_mu
 
 SIZES = {Effort.SMOKE: 8, Effort.QUICK: 20, Effort.PAPER: 60}
 

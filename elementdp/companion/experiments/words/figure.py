@@ -19,10 +19,10 @@ from elementdp.companion.experiments.words.histogram import (
     largest_mass,
     noise_scale,
 )
+from elementdp.companion.theory.counting.histograms import PAPER_RHOS
+from elementdp.companion.theory.counting.radius import cluster_masses, rho_for
 from elementdp.elements import Clusters
 from elementdp.errors import at_least
-from elementdp.histogram.means import PAPER_RHOS
-from elementdp.histogram.two_stage import cluster_masses, rho_for
 from elementdp.privacy.curves import gaussian_mu
 
 Z_90 = 1.64

@@ -10,11 +10,11 @@ from scipy.sparse import csr_array
 
 from elementdp.companion.experiments.words.corpus import Corpus
 from elementdp.companion.experiments.words.partitions import restricted
+from elementdp.companion.theory.counting.calibration import Calibration, unit_sigma
+from elementdp.companion.theory.counting.histograms import PAPER_RHOS
+from elementdp.companion.theory.counting.projection import projected_means
 from elementdp.elements import Clusters
 from elementdp.errors import ArgumentError
-from elementdp.histogram.calibration import Calibration, unit_sigma
-from elementdp.histogram.matrix import projected_means
-from elementdp.histogram.means import PAPER_RHOS
 from elementdp.privacy.curves import gaussian_epsilon
 
 

@@ -12,8 +12,8 @@ from elementdp.companion.experiments.words.corpus import Corpus
 from elementdp.companion.experiments.words.figure import WordsPoint
 from elementdp.companion.experiments.words.histogram import Elements, Halves, Sensitivity, noise_scale
 from elementdp.companion.experiments.words.prepare import Prepared
+from elementdp.companion.theory.counting.projection import projected_means
 from elementdp.elements import Clusters
-from elementdp.histogram.matrix import projected_means
 
 
 @dataclass(frozen=True)

@@ -1,18 +1,13 @@
 """The projection against its definition, user by user and cluster by cluster, and the grid against single radii."""
 
-from fractions import Fraction
-from math import isqrt
-
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
+from elementdp.companion.theory.counting import project, projected_means
+from elementdp.companion.theory.counting.projection import cluster_square_sums
 from elementdp.elements import Clusters
 from elementdp.errors import ArgumentError
-from elementdp.histogram import project, project_to_integers, projected_means
-from elementdp.histogram.matrix import cluster_square_sums
 
 
 def dense_projection(x: np.ndarray, labels: np.ndarray, rho: float) -> np.ndarray:
@@ -76,16 +71,6 @@ def test_the_three_ways_to_sum_squares_agree() -> None:
         assert cluster_square_sums(x, clusters) == pytest.approx(expected)
 
 
-@settings(max_examples=80, deadline=None, derandomize=True)
-@given(st.lists(st.integers(0, 60), min_size=4, max_size=4), st.integers(1, 30))
-def test_integer_projection_rounds_down_exactly(row: list[int], rho: int) -> None:
-    clusters = Clusters.from_labels([0, 0, 0, 1])
-    out = project_to_integers(csr_array([row]), clusters, rho).toarray()[0]
-    squared = sum(v * v for v in row[:3])
-    expected = row[:3] if squared <= rho * rho else [isqrt(int(Fraction(v * v * rho * rho, squared))) for v in row[:3]]
-    assert out.tolist() == [*expected, min(row[3], rho)]
-
-
 def test_bad_tables_are_refused() -> None:
     clusters = Clusters.single(2)
     for table in ([[1.0, -1.0]], [[np.nan, 0.0]], [[1.0, 2.0, 3.0]]):
@@ -95,10 +80,6 @@ def test_bad_tables_are_refused() -> None:
         projected_means(csr_array((0, 2)), clusters, [1.0])
     with pytest.raises(ArgumentError, match="rho"):
         projected_means(csr_array([[1.0, 2.0]]), clusters, [0.0])
-    with pytest.raises(ArgumentError, match="whole"):
-        project_to_integers(csr_array([[1.5, 2.0]]), clusters, 1)
-    with pytest.raises(ArgumentError, match="norm below"):
-        project_to_integers(csr_array([[2**40, 2]]), clusters, 1)
 
 
 def test_duplicate_entries_are_one_count() -> None:

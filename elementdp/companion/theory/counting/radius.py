@@ -8,16 +8,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
-from elementdp.elements import Clusters
-from elementdp.errors import ArgumentError, at_least, nonnegative, positive, probability
-from elementdp.histogram.calibration import Calibration, unit_sigma
-from elementdp.histogram.matrix import checked, projected_means
-from elementdp.histogram.means import (
+from elementdp.companion.theory.counting.calibration import Calibration, unit_sigma
+from elementdp.companion.theory.counting.histograms import (
     PAPER_RHOS,
     HistogramRelease,
     cluster_sensitivity,
     protected_unit,
 )
+from elementdp.companion.theory.counting.projection import checked, projected_means
+from elementdp.elements import Clusters
+from elementdp.errors import ArgumentError, at_least, nonnegative, positive, probability
 from elementdp.privacy import Guarantee
 from elementdp.privacy.curves import gaussian_mu
 

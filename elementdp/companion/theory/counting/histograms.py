@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from elementdp.companion.theory.counting.calibration import Calibration, unit_sigma
+from elementdp.companion.theory.counting.projection import projected_means
 from elementdp.elements import Clusters
 from elementdp.errors import positive
-from elementdp.histogram.calibration import Calibration, unit_sigma
-from elementdp.histogram.matrix import projected_means
 from elementdp.privacy import Guarantee, Unit
 
 PAPER_RHOS: tuple[float, ...] = (*range(1, 11), *range(15, 51, 5), 70, 100, 150, 200)
@@ -60,7 +60,7 @@ def mean_histogram(
 ) -> HistogramRelease:
     """M(S, ρ, {c_k}) (eqn:histogram-mechanism): the mean of the projected counts plus Gaussian noise.
 
-    ``counts`` is users × items (CSR). ρ must not depend on these users' data; see :mod:`elementdp.histogram.two_stage`.
+    ``counts`` is users × items (CSR). ρ must not depend on these users' data; see :func:`two_stage_histogram`.
     """
     sd = histogram_noise_sd(clusters, rho, max(1, counts.shape[0]), epsilon, delta, calibration)
     mean = projected_means(counts, clusters, [rho])[0]

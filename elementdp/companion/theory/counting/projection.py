@@ -1,6 +1,6 @@
 """The projection π_{ρ,{c_k}} of Section 3.2: each user's counts in each cluster into an ℓ2 ball of radius ρ."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -59,30 +59,6 @@ def project(counts: csr_array, clusters: Clusters, rho: float) -> csr_array:
     return csr_array((table.data * shrink, table.indices, table.indptr), shape=table.shape)
 
 
-def project_to_integers(counts: csr_array, clusters: Clusters, rho: int) -> csr_array:
-    """The projection rounded down, in exact integer arithmetic: ⌊x_j ρ/‖x_c‖₂⌋ wherever ‖x_c‖₂ > ρ.
-
-    Rounding down a non-negative vector keeps it in the ball, so the sensitivity is that of the projection itself.
-    """
-    table = checked(counts, clusters)
-    if int(rho) != positive("rho", rho):
-        raise ArgumentError("rho", rho, "a whole number")
-    x = table.data.astype(np.int64)
-    if not np.array_equal(x, table.data):
-        raise ArgumentError("counts", "fractions", "whole numbers")
-    squared = cluster_square_sums(table, clusters)
-    limit = min(2.0**53, (2.0**31 / rho) ** 2)  # sums exact in floats, products exact in 64-bit integers
-    if squared.max(initial=0.0) >= limit:
-        raise ArgumentError("counts", f"norm {squared.max() ** 0.5:.4g}", f"of norm below {limit**0.5:.4g} a cluster")
-    whole = squared.astype(np.int64)
-    top = x * x * int(rho) ** 2
-    out = np.floor(x * (rho / np.sqrt(np.maximum(squared, 1.0)))).astype(np.int64)
-    out -= out * out * whole > top  # the float quotient can be one off either way
-    out += (out + 1) ** 2 * whole <= top
-    out = np.where(whole <= int(rho) ** 2, x, out)
-    return csr_array((out, table.indices, table.indptr), shape=table.shape)
-
-
 def projected_means(counts: csr_array, clusters: Clusters, rhos: ArrayLike | Sequence[float]) -> NDArray[np.float64]:
     """The means (1/n) Σ_u π_ρ(x⁽ᵘ⁾) for every ρ at once, one row for each ρ, in one pass over the nonzeros.
 
@@ -93,44 +69,58 @@ def projected_means(counts: csr_array, clusters: Clusters, rhos: ArrayLike | Seq
     the mean would move by far more than ρ/n.
     """
     table = checked(counts, clusters)
-    radii = np.asarray(rhos, dtype=float).ravel()
-    if not radii.size:
-        raise ArgumentError("rhos", radii, "at least one radius")
-    for rho in radii:
-        positive("rho", float(rho))
+    radii = _radii(rhos)
     order = np.argsort(radii, kind="stable")
     ascending = radii[order]
     n, d = table.shape
     norms = np.sqrt(cluster_square_sums(table, clusters))
     data = table.data.astype(float, copy=False)
-    columns = table.indices
-    means = np.empty((len(radii), d))
     # Counts in clusters below the least ρ are whole for every ρ; only the others' columns differ.
     cut = norms > ascending[0]
-    whole = ~cut
-    total = np.bincount(columns[whole], data[whole], minlength=d) / n
-    norms, data, columns = norms[cut], data[cut], columns[cut]
+    whole = np.bincount(table.indices[~cut], data[~cut], minlength=d) / n
+    columns = table.indices[cut]
     touched = np.zeros(d, dtype=bool)
     touched[columns] = True
-    narrow = np.count_nonzero(touched) < d // 2
-    if narrow:
-        columns = (np.cumsum(touched) - 1)[columns]
-    width = int(np.count_nonzero(touched)) if narrow else d
+    if np.count_nonzero(touched) >= d // 2:
+        touched[:] = True
+    places = (np.cumsum(touched) - 1)[columns]
+    changes = _clipped_means(data[cut], n, norms[cut], places, int(np.count_nonzero(touched)), ascending)
+    means = np.empty((len(radii), d))
+    for row, change in zip(order, changes, strict=True):
+        if touched.all():
+            np.add(whole, change, out=means[row])
+        else:
+            means[row] = whole
+            means[row, touched] += change
+    return means
+
+
+def _radii(rhos: ArrayLike | Sequence[float]) -> NDArray[np.float64]:
+    radii = np.asarray(rhos, dtype=float).ravel()
+    if not radii.size:
+        raise ArgumentError("rhos", radii, "at least one radius")
+    for rho in radii:
+        positive("rho", float(rho))
+    return radii
+
+
+def _clipped_means(
+    counts: NDArray[np.float64],
+    n: int,
+    norms: NDArray[np.float64],
+    columns: NDArray[np.int64],
+    width: int,
+    ascending: NDArray[np.float64],
+) -> Iterator[NDArray[np.float64]]:
+    """What counts in clusters with norms above the least ρ add to each column, ρ by ρ upwards."""
     index = (np.searchsorted(ascending, norms, side="left") - 1) * width + columns  # the last ρ below the norm
-    bins = len(radii) * width
-    kept = np.bincount(index, data / norms / n, minlength=bins).reshape(len(radii), width)
-    for row in range(len(radii) - 2, -1, -1):
+    bins = len(ascending) * width
+    kept = np.bincount(index, counts / norms / n, minlength=bins).reshape(len(ascending), width)
+    for row in range(len(ascending) - 2, -1, -1):
         kept[row] += kept[row + 1]
     seen = index < bins - width  # beyond the largest ρ no count is ever whole
-    added = np.bincount(index[seen], data[seen] / n, minlength=bins).reshape(len(radii), width)
+    added = np.bincount(index[seen], counts[seen] / n, minlength=bins).reshape(len(ascending), width)
     below = np.zeros(width)
     for row, rho in enumerate(ascending):
-        change = kept[row] * rho
-        change += below
-        below += added[row]
-        if narrow:
-            means[order[row]] = total
-            means[order[row], touched] += change
-        else:
-            np.add(total, change, out=means[order[row]])
-    return means
+        yield kept[row] * rho + below
+        below = below + added[row]

@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from elementdp.companion.theory.counting.averages import GaussianMechanism, Release
+from elementdp.companion.theory.counting.calibration import Calibration, unit_sigma
+from elementdp.companion.theory.counting.projection import checked
 from elementdp.elements import Clusters
 from elementdp.errors import ArgumentError, at_least, positive
-from elementdp.histogram.additive import GaussianMechanism, Release
-from elementdp.histogram.calibration import Calibration, unit_sigma
-from elementdp.histogram.matrix import checked
 from elementdp.privacy import Guarantee, Unit
 
 

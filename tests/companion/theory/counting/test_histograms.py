@@ -7,11 +7,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from elementdp.elements import Clusters, Partition, element_sensitivity
-from elementdp.histogram import (
+from elementdp.companion.theory.counting import (
     cluster_sensitivity,
-    discrete_histogram,
-    gaussian_delta,
     mean_histogram,
     project,
     rho_for,
@@ -19,8 +16,9 @@ from elementdp.histogram import (
     unit_sigma,
     validate_rho,
 )
-from elementdp.histogram.two_stage import cluster_masses, mean_norms
-from elementdp.privacy import Unit
+from elementdp.companion.theory.counting.radius import cluster_masses, mean_norms
+from elementdp.elements import Clusters, Partition, element_sensitivity
+from elementdp.privacy import Unit, gaussian_delta
 
 
 @pytest.mark.parametrize(("labels", "factor"), [([0, 1, 2], 1.0), ([0, 0, 1], math.sqrt(2)), ([0, 0, 0], math.sqrt(2))])
@@ -93,16 +91,3 @@ def test_two_stages_pay_for_both() -> None:
     assert np.array_equal(counts.toarray(), untouched)
     assert masses == pytest.approx(counts.toarray().reshape(n, 12, 5).sum(axis=2).mean(axis=0) / m)
     assert cluster_masses(csr_array([[100, 0]]), Clusters.singletons(2), 50).tolist() == [1.0, 0.0]
-
-
-def test_discrete_histogram_is_whole_and_close() -> None:
-    rng = np.random.default_rng(3)
-    counts = csr_array(rng.poisson(1.0, size=(200, 400)))
-    clusters = Clusters.from_labels(np.arange(400) // 2)
-    release = discrete_histogram(counts, clusters, 3, 1.0, 1e-6)
-    assert release.value.dtype == np.int64
-    expected = np.asarray(project(counts, clusters, 3.0).sum(axis=0)).ravel()
-    residual = release.value - expected
-    assert abs(np.mean(residual)) < 60  # rounding down and noise, against sums near 200
-    assert np.std(residual) == pytest.approx(release.scale, rel=0.2)
-    assert release.scale >= math.sqrt(2) * 3 * unit_sigma(1.0, 1e-6)

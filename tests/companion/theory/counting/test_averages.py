@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
+from elementdp.companion.theory.counting import GaussianMechanism, LaplaceMechanism, gaussian_average, laplace_average
 from elementdp.errors import ArgumentError
-from elementdp.histogram import GaussianMechanism, LaplaceMechanism, gaussian_average, laplace_average
 from elementdp.privacy import Unit
 
 

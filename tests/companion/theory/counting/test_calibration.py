@@ -5,15 +5,15 @@ import math
 import mpmath as mp
 import pytest
 
-from elementdp.errors import ArgumentError
-from elementdp.histogram import gaussian_delta, gaussian_epsilon, gaussian_mu
-from elementdp.histogram.calibration import (
+from elementdp.companion.theory.counting.calibration import (
     Calibration,
     paper_formula_is_proved,
     paper_variance,
     unit_sigma,
     wasted_variance,
 )
+from elementdp.errors import ArgumentError
+from elementdp.privacy import gaussian_delta, gaussian_epsilon, gaussian_mu
 
 
 def quadrature_delta(epsilon: float, mu: float) -> mp.mpf:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from elementdp.companion.theory.counting.calibration import Calibration, unit_sigma
 from elementdp.errors import ArgumentError, at_least, nonnegative, positive
-from elementdp.histogram.calibration import Calibration, unit_sigma
 from elementdp.privacy import Guarantee, Relation, RenyiGuarantee, Unit
 from elementdp.privacy.curves import gaussian_delta, gaussian_epsilon
 
@@ -25,8 +25,8 @@ class Release:
 class GaussianMechanism:
     """Adds N(0, sigma²) to each coordinate of a quantity whose ℓ2 sensitivity for ``unit`` is ``sensitivity``.
 
-    Floating-point noise: fit for research, not for adversaries who read the last bits. For whole counts use
-    :mod:`elementdp.histogram.discrete`.
+    Floating-point noise: fit for research, not for adversaries who read the last bits. For a release use
+    :func:`elementdp.histogram.private_histogram`.
     """
 
     sensitivity: float

@@ -1,0 +1,81 @@
+"""The seam between grouping and adding up whole numbers, which an engine does, and noise, which no engine ever sees.
+
+An engine opens a table, parts its events into groups (one element of one user each) and adds whole numbers up over the
+groups. All it does is deterministic and a function of each group alone, added up: the sensitivity of every query is
+proved from that. The mechanism (:mod:`elementdp.histogram.release`) is written once, above this seam.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from elementdp.errors import one_of
+from elementdp.histogram.element_rule import ElementRule
+from elementdp.histogram.items import ItemList
+from elementdp.histogram.naming import Naming
+from elementdp.histogram.noise import Integers
+from elementdp.histogram.projection import GroupCounts
+
+Progress = Callable[[str, float], None]
+"""Called with the name of the stage and the share of it done."""
+
+Measure = Callable[[GroupCounts], Integers]
+"""Whole numbers of some groups, the sum over all of which is wanted."""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The names of the columns that hold the user, the item and (optionally) how often."""
+
+    user: str
+    item: str
+    count: str | None = None
+
+
+@dataclass(frozen=True)
+class RowPolicy:
+    """What becomes of rows whose item is not on the public list: ``"refuse"`` the table, or ``"drop"`` the row."""
+
+    unknown_items: Literal["refuse", "drop"] = "refuse"
+
+    def __post_init__(self) -> None:
+        one_of("unknown_items", self.unknown_items, ("refuse", "drop"))
+
+
+class GroupedEvents(Protocol):
+    """Events as counts by (group, item)."""
+
+    def item_weights(self, naming: Naming) -> Iterator[tuple[pa.Array, Integers]]:
+        """The items that groups name, each item once in all, with the whole-number weights they give it."""
+
+    def add_up(self, measure: Measure, items: ItemList, alone: NDArray[np.bool_], stage: str) -> Integers:
+        """The sum of ``measure`` over all groups, seen on ``items`` only; where ``alone``, an item is its own group."""
+
+
+class EventSource(Protocol):
+    """An open table: its name for messages, its columns, and its events in groups."""
+
+    @property
+    def source(self) -> str:
+        """What messages call the table."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns of the table."""
+
+    def grouped(
+        self, columns: Columns, rule: ElementRule, items: ItemList | None, policy: RowPolicy
+    ) -> AbstractContextManager[GroupedEvents]:
+        """Read the events once and part them by (user, element); without a list, all items are kept."""
+
+
+class Engine(Protocol):
+    """Where the grouping is done: this machine, a cluster."""
+
+    def open(self, table: object) -> EventSource:
+        """The table, ready to be read; refused if it is none."""

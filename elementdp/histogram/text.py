@@ -1,0 +1,83 @@
+"""Names as text and text as keys: what counts as the same user, item or element."""
+
+import hashlib
+import math
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+Keys = NDArray[np.uint64]
+
+_MULTIPLIER = np.uint64(0xC6A4A7935BD1E995)
+_LONGEST = 1024
+"""Bytes beyond which a text is digested one by one: one very long text must not cost a pass over all others."""
+
+
+def as_text(values: pa.Array) -> pa.Array:
+    """Names as text, whole numbers as integers are written: 7 and 7.0, 0 and −0.0, 10¹⁵ and 1e15 are one name.
+
+    NaN is no name but a missing one, as pandas has it: all who lack a name would otherwise be one user.
+    """
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    if not pa.types.is_floating(values.type):
+        return values.cast(pa.string())
+    encoded = values.dictionary_encode()
+    numbers, texts = encoded.dictionary.to_pylist(), encoded.dictionary.cast(pa.string()).to_pylist()
+    pairs = zip(numbers, texts, strict=True)
+    written = [None if math.isnan(number) else whole_number(number) or text for number, text in pairs]
+    return pa.array(written, pa.string()).take(encoded.indices)
+
+
+def whole_number(cell: object) -> str | None:
+    """The digits of a float that is a whole number."""
+    return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else None
+
+
+def hash_strings(values: pa.Array) -> Keys:
+    """A 64-bit hash of each string (MurmurHash64A), the same in every run and on every machine."""
+    encoded = values.dictionary_encode()
+    texts = encoded.dictionary
+    lengths = pc.binary_length(texts).to_numpy().astype(np.int64)
+    short = np.flatnonzero(lengths <= _LONGEST)
+    hashed = np.empty(len(texts), dtype=np.uint64)
+    hashed[short] = _murmur(texts if len(short) == len(texts) else texts.take(pa.array(short)), lengths[short])
+    for place in np.flatnonzero(lengths > _LONGEST).tolist():
+        digest = hashlib.blake2b(texts[place].as_buffer(), digest_size=8).digest()
+        hashed[place] = np.frombuffer(digest, "<u8")[0]
+    return np.asarray(hashed[encoded.indices.to_numpy()])
+
+
+def mix(first: Keys, second: Keys) -> Keys:
+    """One well-mixed 64-bit key of two (the finaliser of splitmix64)."""
+    with np.errstate(over="ignore"):
+        key = first * np.uint64(0x9E3779B97F4A7C15) + second
+        key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        key = (key ^ (key >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(key ^ (key >> np.uint64(31)))
+
+
+def _murmur(texts: pa.Array, lengths: NDArray[np.int64]) -> Keys:
+    """The hash of strings without nulls, eight bytes of all of them at a time."""
+    if not len(texts):
+        return np.empty(0, np.uint64)
+    _, offsets, content = texts.buffers()
+    width = np.int64 if pa.types.is_large_string(texts.type) else np.int32
+    starts = np.frombuffer(offsets, width)[texts.offset : texts.offset + len(texts)].astype(np.int64)
+    data = np.concatenate([np.frombuffer(content or b"", np.uint8), np.zeros(8, np.uint8)])
+    words = np.ndarray((len(data) - 7,), "<u8", data, strides=(1,))  # the eight bytes from each byte on
+    shift = np.uint64(47)
+    with np.errstate(over="ignore"):
+        hashed = lengths.astype(np.uint64) * _MULTIPLIER
+        rows = np.arange(len(texts))
+        for done in range(0, int(lengths.max()), 8):
+            rows = rows[lengths[rows] > done]
+            left = np.minimum(lengths[rows] - done, 8).astype(np.uint64)
+            keep = np.uint64(0xFFFFFFFFFFFFFFFF) >> (np.uint64(64) - np.uint64(8) * left)
+            word = (words[starts[rows] + done] & keep) * _MULTIPLIER
+            word = (word ^ (word >> shift)) * _MULTIPLIER
+            hashed[rows] = (hashed[rows] ^ word) * _MULTIPLIER
+        hashed = (hashed ^ (hashed >> shift)) * _MULTIPLIER
+    return np.asarray(hashed ^ (hashed >> shift))
