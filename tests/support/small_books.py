@@ -26,10 +26,14 @@ levels: list[float] = [0.5, 1.0]  # several levels
 ```
 
 ```{code-cell} ipython3
-from elementdp.companion.report import record_result, record_source
+from elementdp.companion.report import glue, record_result, record_source, table
 record_source("made up", sha256="ab" * 32, stand_in=True)
 record_result(total=epsilon + seed)
+glue("total", epsilon + seed)
+table(["a", "b"], [[1, 2]], caption="One row", name="tab-row")
 print("total", epsilon + seed)
 ```
+
+The total is {glue:text}`total`; see {numbered}`tab-row`.
 """
 )

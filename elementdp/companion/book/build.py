@@ -15,11 +15,12 @@ from nbformat import NotebookNode
 
 from elementdp.companion.book.console import Board
 from elementdp.companion.book.execute import Workers
+from elementdp.companion.book.fill import Filling
 from elementdp.companion.book.notebooks import Notebook, profile_values, read_all
 from elementdp.companion.book.project import BookError, Project, keep
 from elementdp.companion.book.provenance import Provenance, commit, versions
 from elementdp.companion.book.run import Outcome, Runner
-from elementdp.companion.book.stage import signed, stage, with_outputs, write_sources
+from elementdp.companion.book.stage import rerun_line, signed, stage, with_outputs, write_sources
 from elementdp.files import sha256_file
 
 
@@ -44,6 +45,8 @@ def build(
     outcomes = _execute(runner, notebooks, values, chosen, board)
     missing = [book.name for book in notebooks if book.code and book.page not in outcomes]
     pages = {book.page: (book, _page(project, book, outcomes.get(book.page), profile)) for book in notebooks}
+    contents = {page: content for page, (_, content) in pages.items()}
+    Filling(contents, project.chapters, strict=not missing).fill()
     if missing:
         preview = project.build / "preview"
         stage(project, pages, preview / "stage")
@@ -81,7 +84,8 @@ def _execute(
 def _page(project: Project, notebook: Notebook, outcome: Outcome | None, profile: str) -> NotebookNode:
     """The page to stage: outputs and provenance of its run, or its prose alone where it has no code."""
     if outcome:
-        return signed(with_outputs(notebook, outcome.executed), outcome.executed.provenance.as_html())
+        provenance = outcome.executed.provenance.as_html()
+        return signed(with_outputs(notebook, outcome.executed), rerun_line(notebook), provenance)
     prose = Provenance(commit(project.root), profile, {}, [], versions(), None)
     line = prose.as_html() if not notebook.code else '<p class="edp-provenance">Not run in this preview.</p>'
     return signed(notebook.content, line)

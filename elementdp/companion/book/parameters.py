@@ -30,6 +30,11 @@ class Parameter:
     meaning: str
 
     @property
+    def shown(self) -> str:
+        """The default as it is typed on the command line."""
+        return ",".join(map(str, self.default)) if self.is_list else str(self.default)
+
+    @property
     def is_list(self) -> bool:
         """Whether the value is a list of entries."""
         return self.type.startswith("list[")

@@ -1,5 +1,7 @@
 """Where the book's files are, and which notebooks it has."""
 
+import itertools
+import string
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -59,6 +61,17 @@ class Project:
         if missing:
             raise BookError(f"_toc.yml names pages without a source: {', '.join(f'{page}.md' for page in missing)}")
         return found
+
+    @cached_property
+    def chapters(self) -> dict[str, str]:
+        """What stands before a figure's number, by page: ``3.`` in chapter 3, ``A.`` on the first unnumbered page."""
+        toc = yaml.safe_load((self.root / "_toc.yml").read_text()) or {}
+        numbers, letters = itertools.count(1), iter(string.ascii_uppercase)
+        return {
+            page: f"{next(numbers) if part.get('numbered') else next(letters)}."
+            for part in toc.get("parts", [])
+            for page in _files(part)
+        }
 
     def source(self, page: str) -> Path:
         """The text notebook behind a page."""

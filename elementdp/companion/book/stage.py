@@ -1,5 +1,7 @@
 """From executed notebooks to the folder Jupyter Book reads."""
 
+import html
+import shlex
 import shutil
 from collections.abc import Mapping
 from copy import deepcopy
@@ -45,11 +47,24 @@ def _is_record(output: NotebookNode) -> bool:
     return bool({RESULT_MIME, SOURCE_MIME} & set(output.get("data", {})))
 
 
-def signed(page: NotebookNode, line: str) -> NotebookNode:
-    """The page with its provenance line at the end."""
-    cell = nbformat.v4.new_markdown_cell(f"```{{raw}} html\n{line}\n```")
-    page.cells.append(cell)
-    return page
+def signed(content: NotebookNode, *lines: str) -> NotebookNode:
+    """The notebook with lines of HTML at its end: how to run it again, and where its numbers come from."""
+    text = "\n".join(lines)
+    content.cells.append(nbformat.v4.new_markdown_cell(f"```{{raw}} html\n{text}\n```"))
+    return content
+
+
+def rerun_line(notebook: Notebook) -> str:
+    """How a reader runs a page again with other parameters, and where its notebook is."""
+    turned = next((one for one in notebook.parameters.values() if one.name != "seed"), None)
+    option = f" -p {turned.name} {shlex.quote(turned.shown)}" if turned else " -p seed 1"
+    command = html.escape(f"elementdp book run {notebook.name}{option}")
+    up = "../" * notebook.page.count("/")
+    return (
+        f'<p class="edp-rerun">Run this page again: <code>{command}</code>. '
+        f'Download it: <a href="{up}_sources/{notebook.page}.ipynb" download>notebook with these numbers</a>, '
+        f'<a href="{up}_sources/{notebook.page}.md" download>source text</a>.</p>'
+    )
 
 
 def stage(project: Project, pages: Mapping[str, tuple[Notebook, NotebookNode]], folder: Path) -> None:
@@ -83,10 +98,10 @@ def mathjax() -> Path:
     return Path(spec.origin).parent / "static" / "mathjax" / MATHJAX
 
 
-def write_sources(project: Project, notebooks: Mapping[str, Notebook], html: Path, repository: str) -> None:
+def write_sources(project: Project, notebooks: Mapping[str, Notebook], target: Path, repository: str) -> None:
     """What the download and Colab buttons point at: each text notebook, and an unexecuted one that installs first."""
     for page, notebook in notebooks.items():
-        text = html / "_sources" / f"{page}.md"
+        text = target / "_sources" / f"{page}.md"
         text.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(project.source(page), text)
         fresh = deepcopy(notebook.content)
@@ -97,6 +112,6 @@ def write_sources(project: Project, notebooks: Mapping[str, Notebook], html: Pat
             "import sys; sys.path.insert(0, 'elementdp-source')"
         )
         fresh.cells.insert(0, nbformat.v4.new_code_cell(install))
-        target = html / "notebooks" / f"{page}.ipynb"
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(jupytext.writes(fresh, fmt="ipynb"))
+        published = target / "notebooks" / f"{page}.ipynb"
+        published.parent.mkdir(parents=True, exist_ok=True)
+        published.write_text(jupytext.writes(fresh, fmt="ipynb"))

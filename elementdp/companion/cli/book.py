@@ -11,6 +11,7 @@ from elementdp.cli.options import Group
 from elementdp.companion.book.build import build
 from elementdp.companion.book.console import Board, summary
 from elementdp.companion.book.execute import Workers
+from elementdp.companion.book.fill import Filling
 from elementdp.companion.book.notebooks import PROFILES, Notebook, profile_values, read_all
 from elementdp.companion.book.parameters import resolve
 from elementdp.companion.book.project import Project, keep
@@ -61,8 +62,9 @@ def run_command(name: str, typed: tuple[tuple[str, str], ...], output: Path | No
     with board, board.notebook(notebook.name) as progress:
         outcome = Runner(project, Workers(project), profile).run(notebook, parameters, progress)
     board.done(outcome)
-    provenance = outcome.executed.provenance
-    keep(target, nbformat.writes(signed(outcome.executed.notebook, provenance.as_html())))
+    executed = outcome.executed
+    Filling({notebook.page: executed.notebook}, {}, strict=False).fill()
+    keep(target, nbformat.writes(signed(executed.notebook, executed.provenance.as_html())))
     click.echo(f"wrote {target}")
 
 

@@ -53,7 +53,10 @@ def figure_html(figure: Figure, alt: str, caption: str = "", *, name: str = "") 
 
 
 def show(figure: Figure, alt: str, caption: str = "", *, name: str = "") -> None:
-    """Show a figure. ``alt`` says what is to be seen; ``caption`` may hold HTML and TeX in ``\\( \\)``."""
+    """Show a figure. ``alt`` says what is to be seen; ``caption`` may hold HTML and TeX in ``\\( \\)``.
+
+    A figure with a caption is numbered when the book is built; prose cites it by ``{numbered}`name` ``.
+    """
     import matplotlib.pyplot as plt
 
     display_html(figure_html(figure, alt, caption, name=name), plain=alt)

@@ -60,6 +60,11 @@ def test_build_rerun_damage_and_prose_edits(small_book: Make) -> None:
     for said in ("profile</b> quick", "seed</b> 0", "made up (stand-in)", "epsilon=1.0", "numpy", "run time</b>"):
         assert said in html, said
     assert "vnd.elementdp" not in html
+    assert 'The total is 1.0; see <a class="reference internal" href="#tab-row">Table 1</a>.' in html
+    assert "elementdp book run adding -p epsilon 1.0" in html
+    downloaded = (project.build / "html" / "_sources" / "book" / "adding.ipynb").read_text()
+    assert "The total is 1.0" in downloaded
+    assert "{glue" not in downloaded
 
     again = build(project)
     assert again.outcomes[0].cached
@@ -75,7 +80,7 @@ def test_build_rerun_damage_and_prose_edits(small_book: Make) -> None:
     assert "Better prose." in page(project, "adding")
     assert "total 1.0" in page(project, "adding")
 
-    (project.root / "book" / "adding.md").write_text(GOOD.replace('"total", epsilon', '"sum", epsilon'))
+    (project.root / "book" / "adding.md").write_text(GOOD.replace('print("total"', 'print("sum"'))
     assert not build(Project(project.root)).outcomes[0].cached
 
 
@@ -222,6 +227,7 @@ def test_run_writes_the_notebook_with_its_parameters_and_provenance(small_book: 
     executed = nbformat.read(project.root / "out.ipynb", as_version=4)
     text = json.dumps(executed)
     assert "total 10.0" in text
+    assert "The total is 10.0" in text
     assert "edp-provenance" in executed.cells[-1].source
     assert "<b>seed</b> 7" in executed.cells[-1].source
 
