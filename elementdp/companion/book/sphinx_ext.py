@@ -1,4 +1,4 @@
-"""The book's Sphinx extension: buttons that point at files which exist.
+"""The book's Sphinx extension: buttons that point at files which exist, and pages that work from ``file://``.
 
 Pages are staged as executed ``.ipynb`` files, which the repository does not hold: it holds text notebooks.
 """
@@ -7,7 +7,11 @@ import re
 from pathlib import Path
 from typing import Any
 
+from pybtex.plugin import register_plugin
 from sphinx.application import Sphinx
+
+from elementdp.companion.book.bibliography import AuthorYearStyle
+from elementdp.companion.book.excerpts import SCRIPT, write_excerpts
 
 
 def point_buttons(app: Sphinx, pagename: str, _template: str, context: dict[str, Any], _doctree: object) -> None:
@@ -25,6 +29,8 @@ def point_buttons(app: Sphinx, pagename: str, _template: str, context: dict[str,
             text = dict(source, url=source["url"].removesuffix(".ipynb") + ".md", text=".md")
             text["label"] = "download-text-button"
             group["buttons"].insert(1, text)
+    if pagename == "search":
+        app.add_js_file(SCRIPT)
 
 
 _UNWANTED = re.compile(
@@ -38,15 +44,18 @@ _UNWANTED = re.compile(
 )
 
 
-def clean_pages(app: Sphinx, error: Exception | None) -> None:
-    """Take out of the built pages what the theme puts in and an offline book must not have."""
+def finish_pages(app: Sphinx, error: Exception | None) -> None:
+    """Take out of the built pages what an offline book must not have, and give the search their words."""
     if error is None and app.builder.format == "html":
-        for page in Path(app.outdir).rglob("*.html"):
+        html = Path(app.outdir)
+        for page in html.rglob("*.html"):
             page.write_text(_UNWANTED.sub("", page.read_text(encoding="utf-8")), encoding="utf-8")
+        write_excerpts(html, sorted(app.env.found_docs))
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Connect after the theme has made its buttons."""
+    register_plugin("pybtex.style.formatting", "author-year", AuthorYearStyle)
     app.connect("html-page-context", point_buttons, priority=900)
-    app.connect("build-finished", clean_pages)
+    app.connect("build-finished", finish_pages)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

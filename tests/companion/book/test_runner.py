@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -81,7 +82,14 @@ def test_build_rerun_damage_and_prose_edits(small_book: Make) -> None:
     assert "total 1.0" in page(project, "adding")
 
     (project.root / "book" / "adding.md").write_text(GOOD.replace('print("total"', 'print("sum"'))
+    config = project.root / "_config.yml"
+    config.write_text(config.read_text().replace("# launch_buttons:", "launch_buttons:"))
     assert not build(Project(project.root)).outcomes[0].cached
+    links = re.findall(r'href="(http[^"]*(?:colab|binder)[^"]*)"', page(project, "adding"))
+    named = [re.search(r"/blob/gh-pages/(.*)$|urlpath=lab/tree/(.*)$", link) for link in links]
+    assert [match and match.groups() for match in named] == [
+        (None, "book/adding.md"), ("notebooks/book/adding.ipynb", None)]  # fmt: skip
+    assert (project.build / "html" / "notebooks" / "book" / "adding.ipynb").is_file()
 
 
 def test_data_that_has_come_reruns_only_notebooks_that_read_data(

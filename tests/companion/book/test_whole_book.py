@@ -1,5 +1,6 @@
 """The real book: executed in its smallest size, built strictly, complete, self-contained."""
 
+import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -74,21 +75,6 @@ def test_local_links_and_loads_exist(smoke_book: Built) -> None:
             assert (path.parent / unquote(parts.path)).exists(), (page, target)
 
 
-def test_buttons_point_at_files_of_the_repository(smoke_book: Built) -> None:
-    html = smoke_book.index.parent
-    for page in Project(ROOT).pages:
-        links = read(html / f"{page}.html").links
-        ours = [link for link in links if "elementdp/elementdp" in link]
-        named = [
-            re.search(r"/(?:edit|blob|tree)/(?:main|gh-pages)/(.*)$|urlpath=lab/tree/(.*)$", link) for link in ours
-        ]
-        paths = [match[1] or match[2] for match in named if match]
-        assert any(path.endswith(".md") for path in paths), page
-        for path in paths:
-            published = html / path.removeprefix("") if path.startswith("notebooks/") else ROOT / path
-            assert published.is_file(), (page, path)
-
-
 def test_pictures_have_text_alternatives(smoke_book: Built) -> None:
     html = smoke_book.index.parent
     for page in Project(ROOT).pages:
@@ -100,6 +86,24 @@ def test_pictures_have_text_alternatives(smoke_book: Built) -> None:
         parser = Loads()
         parser.feed(content)
         assert parser.images_without_alt == 0, page
+
+
+def test_a_search_without_a_server_has_the_words_of_every_page(smoke_book: Built) -> None:
+    html = smoke_book.index.parent
+    script = (html / "_static" / "search-excerpts.js").read_text()
+    texts = json.loads(script.partition("= ")[2].partition(";\n")[0])
+    assert set(texts) >= set(Project(ROOT).pages)
+    assert "search-excerpts.js" in (html / "search.html").read_text()
+    assert "svg" not in "".join(texts.values())
+
+
+def test_references_have_links_and_the_style_of_the_citations(smoke_book: Built) -> None:
+    text = (smoke_book.index.parent / "book" / "references.html").read_text()
+    entries = re.findall(r'<div class="citation".*?</div>', text, flags=re.DOTALL)
+    assert len(entries) > 20
+    for entry in entries:
+        assert 'class="reference external"' in entry, entry
+        assert re.search(r", \d{4}<span", entry), entry
 
 
 def test_no_number_was_left_out(smoke_book: Built) -> None:

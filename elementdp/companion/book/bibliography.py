@@ -1,0 +1,29 @@
+"""The list of references in the style of the citations: by author and year."""
+
+from collections.abc import Iterable, Iterator
+
+from pybtex.database import Entry as Reference
+from pybtex.style.formatting.plain import Style as PlainStyle
+from pybtex.style.labels import BaseLabelStyle
+from pybtex.style.template import field, href
+
+
+class AuthorYearLabels(BaseLabelStyle):  # type: ignore[misc]
+    """Labels such as *Asi et al., 2019*."""
+
+    def format_labels(self, sorted_entries: Iterable[Reference]) -> Iterator[str]:
+        """The label of each reference, in their order."""
+        for entry in sorted_entries:
+            names = [" ".join([*one.prelast_names, *one.last_names]) for one in entry.persons["author"]]
+            short = f"{names[0]} et al." if len(names) > 2 else " and ".join(names)
+            yield f"{short}, {entry.fields['year']}".replace("{", "").replace("}", "")
+
+
+class AuthorYearStyle(PlainStyle):  # type: ignore[misc]
+    """Plain references under author-year labels."""
+
+    default_label_style = AuthorYearLabels
+
+    def format_url(self, _entry: Reference) -> object:
+        """An address without identifier is a search for the title, and says so."""
+        return href[field("url", raw=True), "find it by its title"]
