@@ -18,9 +18,10 @@ from elementdp.companion.book.execute import Workers
 from elementdp.companion.book.fill import Filling
 from elementdp.companion.book.notebooks import Notebook, profile_values, read_all
 from elementdp.companion.book.project import BookError, Project, keep
-from elementdp.companion.book.provenance import Provenance, commit, versions
+from elementdp.companion.book.provenance import PageProvenance
 from elementdp.companion.book.run import Outcome, Runner
 from elementdp.companion.book.stage import rerun_line, signed, stage, with_outputs, write_sources
+from elementdp.companion.provenance import checkout, versions
 from elementdp.files import sha256_file
 
 
@@ -86,7 +87,7 @@ def _page(project: Project, notebook: Notebook, outcome: Outcome | None, profile
     if outcome:
         provenance = outcome.executed.provenance.as_html()
         return signed(with_outputs(notebook, outcome.executed), rerun_line(notebook), provenance)
-    prose = Provenance(commit(project.root), profile, {}, [], versions(), None)
+    prose = PageProvenance(checkout(project.root), profile, {}, [], versions(), None)
     line = prose.as_html() if not notebook.code else '<p class="edp-provenance">Not run in this preview.</p>'
     return signed(notebook.content, line)
 

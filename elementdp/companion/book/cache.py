@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,8 @@ from nbformat import NotebookNode
 
 from elementdp.companion.book.notebooks import Notebook
 from elementdp.companion.book.project import Project, keep
-from elementdp.companion.book.provenance import Provenance
+from elementdp.companion.book.provenance import PageProvenance
+from elementdp.companion.provenance import source_hash
 from elementdp.files import sha256_bytes
 
 KEEP = 6
@@ -27,17 +27,14 @@ class Executed:
     """A notebook that ran, and what made it."""
 
     notebook: NotebookNode
-    provenance: Provenance
+    provenance: PageProvenance
 
 
 @cache
 def sources_hash(root: Path) -> str:
     """One hash over the package's sources, the recorded runs and the pins, whatever commit they come from."""
-    digest = sha256(platform.python_version().encode())
     files = [root / "constraints.txt", *(root / "elementdp").rglob("*.py"), *(root / "recorded").rglob("*")]
-    for path in sorted(path for path in files if path.is_file()):
-        digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes() + b"\0")
-    return digest.hexdigest()
+    return f"{platform.python_version()} {source_hash(root, files)}"
 
 
 def data_present(notebook: Notebook) -> dict[str, int]:
@@ -118,7 +115,7 @@ class Cache:
         if not path.is_file():
             return None
         payload = unseal(path.read_text(errors="replace"))
-        return Executed(nbformat.from_dict(payload["notebook"]), Provenance(**payload["provenance"]))
+        return Executed(nbformat.from_dict(payload["notebook"]), PageProvenance(**payload["provenance"]))
 
     def put(self, name: str, entry: str, executed: Executed) -> None:
         """Keep an executed notebook, and drop the oldest ones beyond :data:`KEEP`."""

@@ -1,22 +1,16 @@
 """Where the numbers on a page come from: one line under it, and the same as data."""
 
 import html
-import platform
-import subprocess
 from dataclasses import asdict, dataclass
-from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any
 
 from nbformat import NotebookNode
 
 from elementdp.companion.report.records import RESULT_MIME, SOURCE_MIME
 
-_SHOWN = ("elementdp", "numpy", "scipy", "torch")
-
 
 @dataclass(frozen=True)
-class Provenance:
+class PageProvenance:
     """What made a page. ``seconds`` is None for a page without code."""
 
     commit: str
@@ -51,33 +45,6 @@ class Provenance:
         }
         text = " · ".join(f"<b>{name}</b> {html.escape(str(value))}" for name, value in parts.items())
         return f'<p class="edp-provenance">{text}</p>'
-
-
-def commit(root: Path) -> str:
-    """The commit of the checkout, marked when the tree holds something else; said so where there is no repository."""
-
-    def git(*words: str) -> str | None:
-        try:
-            done = subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True, check=False)
-        except OSError:
-            return None
-        return done.stdout.strip() if done.returncode == 0 else None
-
-    head = git("rev-parse", "--short=12", "HEAD")
-    if head is None:
-        return "unknown (not a git checkout)"
-    return f"{head} with local changes" if git("status", "--porcelain") else head
-
-
-def versions() -> dict[str, str]:
-    """The versions that decide numbers."""
-    found = {"Python": platform.python_version()}
-    for package in _SHOWN:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = "not installed"
-    return found
 
 
 def records(notebook: NotebookNode, mime: str) -> list[dict[str, Any]]:

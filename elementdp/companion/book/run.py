@@ -8,7 +8,8 @@ from elementdp.companion.book.cache import Cache, DamagedError, Executed, key
 from elementdp.companion.book.execute import Progress, Workers
 from elementdp.companion.book.notebooks import Notebook
 from elementdp.companion.book.project import Project
-from elementdp.companion.book.provenance import Provenance, commit, sources, versions
+from elementdp.companion.book.provenance import PageProvenance, sources
+from elementdp.companion.provenance import checkout, versions
 
 
 @dataclass(frozen=True)
@@ -52,9 +53,9 @@ class Runner:
             return Outcome(notebook, found, cached=True)
         self.project.ready()
         # Before the run: a commit made while it runs did not make these numbers.
-        made_by = commit(self.project.root)
+        made_by = checkout(self.project.root)
         content, seconds = self.workers.execute(notebook, parameters, progress)
-        provenance = Provenance(
+        provenance = PageProvenance(
             commit=made_by,
             profile=self.profile,
             parameters={**notebook.defaults, **parameters},

@@ -1,6 +1,7 @@
 """Where data files live: a searched list of directories, content hashes, and writes that are whole or not there."""
 
 import hashlib
+import io
 import os
 import stat
 from collections.abc import Mapping
@@ -13,6 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from elementdp.errors import ElementdpError
+from elementdp.files import write_atomic
 
 VARIABLE = "ELEMENTDP_DATA"
 """Environment variable with one or more data directories, separated as in ``PATH``."""
@@ -85,13 +87,6 @@ def read_arrays(path: Path) -> dict[str, NDArray[np.generic]]:
 
 def write_arrays(path: Path, arrays: Mapping[str, NDArray[np.generic]]) -> None:
     """Write arrays as ``.npz`` so that the file is whole or not there, even when interrupted."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        with partial.open("wb") as stream:
-            np.savez(stream, allow_pickle=False, **dict(arrays))
-            stream.flush()
-            os.fsync(stream.fileno())
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    buffer = io.BytesIO()
+    np.savez(buffer, allow_pickle=False, **dict(arrays))
+    write_atomic(path, buffer.getvalue())

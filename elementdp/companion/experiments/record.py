@@ -15,7 +15,7 @@ from elementdp.companion.experiments.recorded import FOLDER, recording
 from elementdp.errors import ArgumentError, ElementdpError, one_of
 
 if TYPE_CHECKING:
-    from elementdp.companion.experiments.images import ImagePlan, PhotoSet, Task, Variant
+    from elementdp.companion.experiments.images import ImagePlan, ImageTask, PhotoSet, Variant
 
 _folder = click.option("--folder", default=FOLDER, type=click.Path(path_type=Path), help="Where the table goes.")
 _seed = click.option("--seed", default=0, show_default=True)
@@ -83,7 +83,7 @@ class _ImageRun:
     folder: Path
 
     def record(
-        self, choices: dict[str, Any], plan: "ImagePlan", prepare: "Callable[[], tuple[PhotoSet, Task]]"
+        self, choices: dict[str, Any], plan: "ImagePlan", prepare: "Callable[[], tuple[PhotoSet, ImageTask]]"
     ) -> None:
         """Load the photos, run every variant that was asked for, record it."""
         from elementdp.companion.experiments.images import Compute, study, to_row
@@ -176,7 +176,7 @@ def photos(run: _ImageRun, users: int, q: float, **values: Any) -> None:
     choices = {name: values.pop(name) for name in ("source", "photos", "tests", "backbone", "dimension")}
     plan = PhotosPlan(users=users, q=q, **_chosen(**values))
 
-    def prepare() -> "tuple[PhotoSet, Task]":
+    def prepare() -> "tuple[PhotoSet, ImageTask]":
         pool = load_photos(**choices, compute=True, report=_say)
         return pool, last_layer(pool, plan.images, run.seed)
 
@@ -194,7 +194,7 @@ def cifar(run: _ImageRun, users_a_step: float, **values: Any) -> None:
     choices = {name: values.pop(name) for name in ("photos", "tests", "backbone")}
     plan = CifarPlan(users_a_step=users_a_step, **_chosen(**values))
 
-    def prepare() -> "tuple[PhotoSet, Task]":
+    def prepare() -> "tuple[PhotoSet, ImageTask]":
         pool = load_cifar(**choices, dimension=0, compute=True, report=_say)
         return pool, whole_network(pool, plan.images, run.seed)
 

@@ -1,11 +1,9 @@
 """Recorded runs: small tables kept in the repository, each with the run that made it."""
 
-import hashlib
 import json
 import math
 import os
 import platform
-import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,14 +11,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from elementdp.companion.provenance import ROOT, commit, package_hash
 from elementdp.errors import ElementdpError
+from elementdp.files import write_atomic
 
-FOLDER = Path(__file__).resolve().parents[3] / "recorded"
+FOLDER = ROOT / "recorded"
 """The recorded tables of the repository this package is run from."""
 
 
 @dataclass(frozen=True)
-class Provenance:
+class RunProvenance:
     """Where a recorded table came from: enough to run it again and to doubt it."""
 
     experiment: str
@@ -40,7 +40,7 @@ class Provenance:
 class Recorded:
     """A recorded run: provenance and named tables of rows."""
 
-    provenance: Provenance
+    provenance: RunProvenance
     tables: Mapping[str, Sequence[Mapping[str, Any]]]
 
     def rows(self, table: str, **where: object) -> list[dict[str, Any]]:
@@ -57,20 +57,8 @@ class Recorded:
         return f"recorded run of {p.started[:10]}, {spent}, seed {p.seed}"
 
 
-class Stopwatch:
-    """When a run started and what it cost, its worker processes included."""
-
-    def __init__(self) -> None:
-        self.started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        self.clock = time.monotonic()
-        self.processor = _processor_seconds()
-
-    def hours(self) -> tuple[float, float]:
-        """Hours by the clock, and hours of processor time."""
-        return (time.monotonic() - self.clock) / 3600, (_processor_seconds() - self.processor) / 3600
-
-
 def _processor_seconds() -> float:
+    """Processor time spent so far, worker processes included."""
     spent = os.times()
     return spent.user + spent.system + spent.children_user + spent.children_system
 
@@ -80,39 +68,34 @@ def recording(
     name: str, parameters: Mapping[str, Any], seed: int, data: Mapping[str, str], folder: Path = FOLDER
 ) -> Iterator[dict[str, list[dict[str, Any]]]]:
     """Run the body, then write the tables it filled, with provenance; nothing is written if the body fails."""
-    watch = Stopwatch()
-    code = code_hash()  # before the run: files may be edited while it goes on
-    commit = _commit()
+    started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    clock, processor = time.monotonic(), _processor_seconds()
+    made_by = {"commit": commit(), "code": package_hash()}  # before the run: files may be edited while it goes on
     tables: dict[str, list[dict[str, Any]]] = {}
     yield tables
-    hours, processor = watch.hours()
-    provenance = Provenance(
+    provenance = RunProvenance(
         experiment=name,
         parameters=dict(parameters),
         seed=seed,
         data=dict(data),
-        commit=commit,
-        code=code,
+        **made_by,
         machine=f"{platform.machine()}, {os.cpu_count()} processors",
         python=platform.python_version(),
-        started=watch.started,
-        hours=round(hours, 4),
-        processor_hours=round(processor, 4),
+        started=started,
+        hours=round((time.monotonic() - clock) / 3600, 4),
+        processor_hours=round((_processor_seconds() - processor) / 3600, 4),
     )
     write(Recorded(provenance, tables), folder / f"{name}.json")
 
 
 def write(recorded: Recorded, path: Path) -> None:
     """Write a recorded run as JSON, one row a line; infinity becomes null."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     head = json.dumps(_finite(asdict(recorded.provenance)), indent=1, ensure_ascii=False)
     parts = [
         f"{json.dumps(table)}: [\n" + ",\n".join(json.dumps(_finite(row)) for row in rows) + "\n]"
         for table, rows in recorded.tables.items()
     ]
-    partial = path.with_suffix(".partial")
-    partial.write_text(f'{{"provenance": {head},\n"tables": {{\n' + ",\n".join(parts) + "\n}}\n")
-    partial.replace(path)
+    write_atomic(path, f'{{"provenance": {head},\n"tables": {{\n' + ",\n".join(parts) + "\n}}\n")
 
 
 def read(name: str, folder: Path = FOLDER) -> Recorded:
@@ -125,25 +108,7 @@ def read(name: str, folder: Path = FOLDER) -> Recorded:
         table: [{key: _infinite(value) for key, value in row.items()} for row in rows]
         for table, rows in content["tables"].items()
     }
-    return Recorded(Provenance(**content["provenance"]), tables)
-
-
-def code_hash() -> str:
-    """SHA-256 of the package's source files, names included."""
-    package = Path(__file__).resolve().parents[2]
-    sha = hashlib.sha256()
-    for path in sorted(package.rglob("*.py")):
-        sha.update(f"{path.relative_to(package).as_posix()}\n".encode() + path.read_bytes())
-    return sha.hexdigest()
-
-
-def _commit() -> str:
-    here = Path(__file__).parent
-    try:
-        answer = subprocess.run(["git", "rev-parse", "HEAD"], cwd=here, capture_output=True, text=True, check=True)
-    except (OSError, subprocess.CalledProcessError):
-        return "unknown"
-    return answer.stdout.strip()
+    return Recorded(RunProvenance(**content["provenance"]), tables)
 
 
 def _finite(value: Any) -> Any:

@@ -14,10 +14,10 @@ from elementdp.companion.experiments.images import (
     Accounting,
     Compute,
     Hyperparameters,
+    ImageTask,
     PhotosPlan,
     RunResult,
     Schedule,
-    Task,
     Variant,
     advantages,
     at_rate,
@@ -147,7 +147,7 @@ def test_a_line_resumes_bit_for_bit_and_is_not_run_twice(task, tmp_path):
             raise KeyboardInterrupt
         return task.score(model, part)
 
-    broken = Task(task.make, task.data, fragile, task.content)
+    broken = ImageTask(task.make, task.data, fragile, task.content)
     with pytest.raises(KeyboardInterrupt):
         run(broken, line(), SCHEDULE, setting, evaluations=6, compute=Compute(work=tmp_path))
     assert run(broken, line(), SCHEDULE, setting, evaluations=6, compute=Compute(work=tmp_path)) == expected
@@ -168,7 +168,7 @@ def test_tuning_sees_neither_the_reported_photos_nor_the_reported_users(task):
         return task.data(which, repetition)
 
     plan = PhotosPlan(users=60, images=10, steps=4, q=0.2, step_sizes=(1.0, 3.0), tuning_steps=2, evaluations=2)
-    (found,) = study(Task(task.make, data, score, "x"), plan, [line()])
+    (found,) = study(ImageTask(task.make, data, score, "x"), plan, [line()])
     assert parts == sorted(parts)
     assert set(parts) == {0, 1}
     assert repetitions[-1] == found.repetition == 0
@@ -201,7 +201,7 @@ def test_where_rates_are_tuned_the_step_size_is_settled_by_whole_runs(task):
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tuning, "run", noting)
-        (found,) = study(Task(task.make, task.data, score, "turns"), plan, [line()])
+        (found,) = study(ImageTask(task.make, task.data, score, "turns"), plan, [line()])
     (ladder,) = ladders(line(), [0.3], [0.1, 1.0, 10.0])
     assert max(found.tried, key=lambda trial: trial[2])[0] == ladder[-1].step
     assert found.step == ladder[0].step
@@ -253,14 +253,14 @@ def test_a_line_runs_at_the_rate_that_did_best_on_held_out_users(task):
     """A judge that sees only how often users are drawn: the line has to end at the rate it likes best."""
     rates = []
 
-    def likes(wanted: float) -> Task:
+    def likes(wanted: float) -> ImageTask:
         def data(which: Variant, repetition: int):
             return task.data(which, repetition)
 
         def score(model: nn.Module, part: int) -> float:
             return 1 - abs(rates[-1] - wanted)
 
-        return Task(task.make, data, score, f"likes {wanted}")
+        return ImageTask(task.make, data, score, f"likes {wanted}")
 
     plan = PhotosPlan(
         users=60,

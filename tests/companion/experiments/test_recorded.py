@@ -8,8 +8,9 @@ import pytest
 
 from elementdp.companion.data import SOURCES, find, load_users, load_vectors
 from elementdp.companion.experiments import logistic, words
-from elementdp.companion.experiments.recorded import FOLDER, Provenance, Recorded, code_hash, read, recording
+from elementdp.companion.experiments.recorded import FOLDER, Recorded, RunProvenance, read, recording
 from elementdp.companion.experiments.words.corpus import counted, numbered
+from elementdp.companion.provenance import package_hash
 from elementdp.elements import Clusters
 from elementdp.errors import ElementdpError
 
@@ -111,9 +112,9 @@ def test_recording_writes_only_complete_runs(tmp_path):
     with recording("x", {"n": 3}, 7, {"s": "0" * 64}, tmp_path) as tables:
         tables["points"] = [{"a": math.inf, "b": np.float64(0.5), "c": "é"}, {"a": 2.0, "b": 1.0, "c": "d"}]
     run = read("x", tmp_path)
-    assert isinstance(run, Recorded) and isinstance(run.provenance, Provenance)
+    assert isinstance(run, Recorded) and isinstance(run.provenance, RunProvenance)
     assert run.rows("points") == [{"a": math.inf, "b": 0.5, "c": "é"}, {"a": 2.0, "b": 1.0, "c": "d"}]
     assert run.rows("points", c="d") == [{"a": 2.0, "b": 1.0, "c": "d"}]
-    assert run.provenance.code == code_hash() and "seed 7" in run.label
+    assert run.provenance.code == package_hash() and "seed 7" in run.label
     with pytest.raises(ElementdpError, match="no recorded run 'y'"):
         read("y", tmp_path)

@@ -13,7 +13,14 @@ from elementdp.companion.experiments.images.plans import (
 )
 from elementdp.companion.experiments.images.pools import PHOTO_SOURCES, load_cifar, load_photos
 from elementdp.companion.experiments.images.results import fair_results, from_row, recorded_results, results_of, to_row
-from elementdp.companion.experiments.images.running import Compute, Hyperparameters, RunResult, Task, device_of, run
+from elementdp.companion.experiments.images.running import (
+    Compute,
+    Hyperparameters,
+    ImageTask,
+    RunResult,
+    device_of,
+    run,
+)
 from elementdp.companion.experiments.images.sentences import cifar_sentences, photos_sentences
 from elementdp.companion.experiments.images.stand_ins import cifar_stand_in, photos_stand_in
 from elementdp.companion.experiments.images.study import study
@@ -41,11 +48,11 @@ __all__ = [
     "Difference",
     "Hyperparameters",
     "ImagePlan",
+    "ImageTask",
     "PhotoSet",
     "PhotosPlan",
     "RunResult",
     "Schedule",
-    "Task",
     "Tuned",
     "Variant",
     "accountings",

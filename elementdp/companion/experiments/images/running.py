@@ -28,7 +28,7 @@ class Hyperparameters:
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class ImageTask:
     """A model and how it is judged: ``score(model, part)`` is its accuracy on part 0 (tuning) or 1 (report)."""
 
     make: Callable[[], nn.Module]
@@ -151,7 +151,7 @@ class _Progress:
 
 
 def run(
-    task: Task,
+    task: ImageTask,
     variant: Variant,
     schedule: Schedule,
     chosen: Hyperparameters,

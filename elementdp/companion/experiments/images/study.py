@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from elementdp.companion.experiments.images.plans import ImagePlan
-from elementdp.companion.experiments.images.running import HERE, Compute, RunResult, Task, run
+from elementdp.companion.experiments.images.running import HERE, Compute, ImageTask, RunResult, run
 from elementdp.companion.experiments.images.tuning import Place, tune
 from elementdp.companion.experiments.images.variants import Accounting, Variant
 from elementdp.privacy import Unit
@@ -12,7 +12,7 @@ from elementdp.privacy.digits import rounded_up
 
 
 def study(
-    task: Task,
+    task: ImageTask,
     plan: ImagePlan,
     variants: Sequence[Variant],
     report: Callable[[str], None] = lambda line: None,

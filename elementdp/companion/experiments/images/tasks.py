@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from elementdp.companion.data.pseudo_users import PseudoUsers, pseudo_users
 from elementdp.companion.experiments.images.photo_set import PhotoSet
-from elementdp.companion.experiments.images.running import Task
+from elementdp.companion.experiments.images.running import ImageTask
 from elementdp.companion.experiments.images.variants import Variant
 from elementdp.learning import UserData
 
@@ -32,7 +32,7 @@ def holdings(photos: PhotoSet, images: int, seed: int = 0, *, by: Literal["clust
     return lambda variant, repetition: held(variant.k, variant.clusters, variant.users, repetition)
 
 
-def last_layer(photos: PhotoSet, images: int, seed: int = 0) -> Task:
+def last_layer(photos: PhotoSet, images: int, seed: int = 0) -> ImageTask:
     """Multiclass logistic regression on the photos' features: the last layer of the network, starting from zero."""
 
     def make() -> nn.Module:
@@ -45,7 +45,7 @@ def last_layer(photos: PhotoSet, images: int, seed: int = 0) -> Task:
     return _task(photos, torch.from_numpy, make, held, 5, f"last layer {photos.fingerprint} {seed}")
 
 
-def whole_network(photos: PhotoSet, images: int, seed: int = 0) -> Task:
+def whole_network(photos: PhotoSet, images: int, seed: int = 0) -> ImageTask:
     """The tutorial's network trained from scratch, judged by top-1 accuracy."""
     held = holdings(photos, images, seed, by="users")
     return _task(photos, pixels, tutorial_network, held, 1, f"tutorial network {photos.fingerprint} {seed}")
@@ -58,7 +58,7 @@ def _task(
     held: Holdings,
     best: int,
     content: str,
-) -> Task:
+) -> ImageTask:
     """A model on these photos; an answer counts if the label is among the ``best`` scores."""
     inputs, labels = tensor(photos.inputs), torch.from_numpy(photos.labels)
     tests, answers = tensor(photos.test_inputs), torch.from_numpy(photos.test_labels)
@@ -73,7 +73,7 @@ def _task(
         with torch.no_grad():
             return top(model(rows), right, best)
 
-    return Task(make, data, score, content)
+    return ImageTask(make, data, score, content)
 
 
 def top(scores: Tensor, labels: Tensor, k: int) -> float:

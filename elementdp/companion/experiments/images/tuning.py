@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from elementdp.companion.experiments.images.running import HERE, Compute, Hyperparameters, Task, Trial, run
+from elementdp.companion.experiments.images.running import HERE, Compute, Hyperparameters, ImageTask, Trial, run
 from elementdp.companion.experiments.images.variants import Accounting, Schedule, Variant
 from elementdp.privacy import Unit
 
@@ -82,7 +82,7 @@ class _Search:
     ``tries`` are ``passes`` passes over the data long, ``whole`` runs are as long as the run that will be reported.
     """
 
-    task: Task
+    task: ImageTask
     variant: Variant
     schedules: Sequence[Schedule]
     choices: Sequence[Ladder]
@@ -134,7 +134,7 @@ class _Search:
 
 
 def tune(
-    task: Task,
+    task: ImageTask,
     variant: Variant,
     schedule: Schedule,
     choices: Sequence[Ladder],
