@@ -1,11 +1,12 @@
 """Private training by elements: Algorithm 1 and the private iteration for torch models."""
 
-from elementdp.errors import ElementdpError
+from elementdp.errors import missing_extra
 
 try:
+    import cryptography as _cryptography  # noqa: F401
     import torch as _torch  # noqa: F401
-except ImportError as error:
-    raise ElementdpError("private training needs torch: pip install 'elementdp[learning]'") from error
+except ModuleNotFoundError as error:
+    raise missing_extra(error, "learning") from error
 
 from elementdp.learning.batch import Batch
 from elementdp.learning.checkpoint import Checkpoint, CheckpointError

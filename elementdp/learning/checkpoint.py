@@ -1,6 +1,6 @@
 """Checkpoints: written whole or not at all, refused when damaged or from another run.
 
-A checkpoint holds the state of the noise generator: whoever has it can subtract the noise of the steps to come, so it
+A checkpoint holds the key of the noise: whoever has it can subtract the noise of the steps to come, so it
 is as secret as the data. A run resumed from it repeats the very same draws; a step that was lost and is done again
 releases the same numbers a second time, which costs nothing: the steps counted are the steps released. That needs the
 same sums: with another loss, a changed forward pass or arithmetic that is not deterministic (some CUDA kernels), the

@@ -1,7 +1,6 @@
 """One private run, step by step: sample, clip, add noise, descend; and its checkpoints."""
 
 import math
-import secrets
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -18,6 +17,7 @@ from elementdp.learning.data import UserData
 from elementdp.learning.descent import Polyak, descend
 from elementdp.learning.noise import add_noise
 from elementdp.learning.plan import Noise, Plan, Target
+from elementdp.learning.randomness import Purpose, Randomness
 from elementdp.learning.sampling import draw, users_per_step
 from elementdp.learning.team import Team
 from elementdp.privacy import Guarantee, Relation, Sampler, SubsampledGaussian, promise
@@ -61,12 +61,9 @@ class PrivateIteration:
         self.average = Polyak(self.parameters)
         self.history = History()
         self.step = 0
-        self.given_seed = seed
-        self.seed = self.team.shared(secrets.randbits(63) if seed is None else seed)
+        self.seed = seed
+        self.random = self.team.shared(Randomness.secret() if seed is None else Randomness.seeded(seed))
         self.saved: tuple[Path, int] | None = None
-        # Sampling is the same in every process; noise is drawn by one, from a generator of its own.
-        self.sampling = torch.Generator().manual_seed(_derived(self.seed, 0))
-        self.noise = torch.Generator(device).manual_seed(_derived(self.seed, 1))
         self.groups = data.groups(self.unit)
         self.clipper.prepare(data.batch(self.unit, np.arange(min(8, len(self.groups)))))
         if self.team.size > 1:
@@ -75,16 +72,17 @@ class PrivateIteration:
     def advance(self) -> None:
         """One step."""
         plan, k = self.plan, self.step + 1
-        chosen = draw(plan.sampler, plan.q, self.groups, self.data.n_users, self.sampling)
+        chosen = draw(plan.sampler, plan.q, self.groups, self.data.n_users, self.random.stream(Purpose.SAMPLING, k))
         if self.team.size > 1:
             chosen = chosen[self.groups.user[chosen] % self.team.size == self.team.rank]
         step = plan.step(k)
         with torch.random.fork_rng([self.device] if self.device.type == "cuda" else []):
-            torch.manual_seed(_derived(self.seed, 2, self.team.rank, k))  # dropout and the like
+            passes = self.random.stream(Purpose.PASSES, k).words(self.team.size)
+            torch.manual_seed(int(passes[self.team.rank] >> np.uint64(1)))  # dropout and the like
             found = self.clipper(self.data.batch(self.unit, chosen), step)
         total = found.gradients
         if self.team.leads and self.event is not None:
-            add_noise(total, plan.rho * self.event.sigma, self.noise)
+            add_noise(total, plan.rho * self.event.sigma, self.random.stream(Purpose.NOISE, k))
         count = float(len(found.norms))
         seen = torch.tensor([count, float(found.skipped), found.loss * count if count else 0.0], dtype=torch.float64)
         seen = seen.to(total[0].dtype).to(self.device)
@@ -129,6 +127,7 @@ class PrivateIteration:
             "delta": self.delta,
             "unit": str(self.unit),
             "elements_per_user": plan.elements_per_user,
+            "seed": self.seed,
             "rho": plan.rho,
             "step_size": repr(plan.step_size),
             "domain": repr(plan.domain),
@@ -149,14 +148,12 @@ class PrivateIteration:
             spent = self.spent(self.step)
             state = {
                 "settings": self.settings(),
-                "seed": self.seed,
+                "key": self.random.key.hex(),
                 "step": self.step,
                 "spent": (spent.epsilon, spent.delta),
                 "model": self.model.state_dict(),
                 "optimizer": self.optimizer.state_dict() if self.optimizer else {},
                 "average": (self.average.count, self.average.values),
-                "sampling": self.sampling.get_state(),
-                "noise": self.noise.get_state(),
                 "history": vars(self.history),
             }
             checkpoint.save(path, state)
@@ -168,17 +165,13 @@ class PrivateIteration:
         if data is None:
             return False
         state = checkpoint.unpack(data, str(path))
-        settings = self.settings() | ({} if self.given_seed is None else {"seed": self.given_seed})
-        stored = state["settings"] | ({} if self.given_seed is None else {"seed": state["seed"]})
-        checkpoint.same_settings(str(path), stored, settings)
-        self.seed, self.step = state["seed"], state["step"]
+        checkpoint.same_settings(str(path), state["settings"], self.settings())
+        self.random, self.step = Randomness(bytes.fromhex(state["key"])), state["step"]
         self.model.load_state_dict(state["model"])
         if self.optimizer is not None:
             self.optimizer.load_state_dict(state["optimizer"])
         self.average.count = state["average"][0]
         self.average.values = [value.to(self.device) for value in state["average"][1]]
-        self.sampling.set_state(state["sampling"])
-        self.noise.set_state(state["noise"])
         self.history = History(**state["history"])
         self.saved = (path, self.step)
         return True
@@ -189,11 +182,6 @@ class PrivateIteration:
         return (
             f"the checkpoint {self.saved[0]} holds step {self.saved[1]}: start again with the same arguments to go on"
         )
-
-
-def _derived(seed: int, *path: int) -> int:
-    """An independent seed for one purpose."""
-    return int(np.random.SeedSequence([seed, *path]).generate_state(1, np.uint64)[0] >> 1)
 
 
 @lru_cache(maxsize=256)  # progress, checkpoints and results ask for the same steps

@@ -2,12 +2,16 @@
 
 from collections.abc import Sequence
 
-import torch
 from torch import Tensor
 
+from elementdp.learning.randomness import Stream
 
-def add_noise(total: Sequence[Tensor], scale: float, generator: torch.Generator) -> None:
-    """Add N(0, scale²) to every coordinate: one draw per step, floating point and so of research grade."""
+
+def add_noise(total: Sequence[Tensor], scale: float, stream: Stream) -> None:
+    """Add N(0, scale²) to every coordinate, drawn in double precision and rounded to the sum's own.
+
+    Rounding leaves traces of the sum in the low bits of what is released: :mod:`elementdp.learning.exact` has none.
+    """
     for tensor in total:
-        noise = torch.randn(tensor.shape, generator=generator, dtype=tensor.dtype, device=generator.device)
-        tensor.add_(noise.to(tensor.device), alpha=scale)
+        noise = stream.normal(tensor.numel()).mul_(scale)
+        tensor.add_(noise.view(tensor.shape).to(tensor))

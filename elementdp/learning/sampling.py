@@ -1,10 +1,10 @@
 """Which groups one step sees: the three samplers, and none."""
 
 import numpy as np
-import torch
 
 from elementdp.errors import ArgumentError
 from elementdp.learning.data import Groups, Indices
+from elementdp.learning.randomness import Stream
 from elementdp.privacy import Sampler
 
 
@@ -18,35 +18,35 @@ def users_per_step(q: float, n_users: int) -> int:
     return m
 
 
-def heads(count: int, q: float, generator: torch.Generator) -> Indices:
+def heads(count: int, q: float, stream: Stream) -> Indices:
     """Which of ``count`` independent coins of rate q fall on heads, ascending.
 
     For a small q the gaps between heads are drawn instead, which are geometric: work for qn numbers, not for n.
     """
     if q > 0.1:
-        return np.flatnonzero(torch.rand(count, generator=generator, dtype=torch.float64).numpy() < q)
+        return np.flatnonzero(stream.uniform(count) < q)
     found: list[Indices] = []
     last = -1
     while last < count:
         size = 16 + int(1.1 * q * (count - last))
-        uniform = torch.rand(size, generator=generator, dtype=torch.float64).numpy()
-        gaps = 1 + np.floor(np.log1p(-uniform) / np.log1p(-q)).astype(np.int64)
+        gaps = 1 + np.floor(np.log1p(-stream.uniform(size)) / np.log1p(-q)).astype(np.int64)
         places = last + np.cumsum(gaps)
         found.append(places[places < count])
         last = int(places[-1])
     return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
 
 
-def draw(sampler: Sampler, q: float, groups: Groups, n_users: int, generator: torch.Generator) -> Indices:
+def draw(sampler: Sampler, q: float, groups: Groups, n_users: int, stream: Stream) -> Indices:
     """The groups of one step. Users without data are drawn like all others; they have nothing to add."""
     everyone = np.arange(len(groups))
     if sampler is Sampler.NONE:
         return everyone
     if sampler is Sampler.POISSON_PAIRS:
-        return heads(len(groups), q, generator)
+        return heads(len(groups), q, stream)
     present = np.zeros(n_users, dtype=bool)
     if sampler is Sampler.POISSON_USERS:
-        present[heads(n_users, q, generator)] = True
+        present[heads(n_users, q, stream)] = True
     else:
-        present[torch.randperm(n_users, generator=generator)[: users_per_step(q, n_users)].numpy()] = True
+        lots = np.argsort(stream.words(n_users), kind="stable")
+        present[lots[: users_per_step(q, n_users)]] = True
     return everyone[present[groups.user]]

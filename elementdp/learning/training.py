@@ -28,15 +28,22 @@ class Trained:
     """A trained model, the guarantee it has, and the noise that bought it.
 
     ``model`` holds the last iterate; ``average`` the Polyak average by parameter name, for
-    ``model.load_state_dict(trained.average, strict=False)``. Both are covered by ``guarantee``; ``history`` is not.
+    ``model.load_state_dict(trained.average, strict=False)``. Both are covered by ``guarantee``; ``history`` is not. A
+    run with a ``seed`` repeats, noise and all, and protects no one: ``str`` says so.
     """
 
     model: nn.Module
     guarantee: Guarantee
     sigma: float
+    seed: int | None
     average: dict[str, Tensor]
     history: History
     method: Method | None
+
+    def __str__(self) -> str:
+        if self.seed is None:
+            return str(self.guarantee)
+        return f"{self.guarantee}, with a seed: the run can be repeated, noise and all, and protects no one"
 
     @property
     def skipped(self) -> int:
@@ -120,7 +127,7 @@ def train(
             if on_step is not None:
                 on_step(run.step, model)
     average = dict(zip(trainable(model), run.average.values, strict=True))
-    return Trained(model, run.spent(run.step), run.sigma, average, run.history, run.clipper.method)
+    return Trained(model, run.spent(run.step), run.sigma, seed, average, run.history, run.clipper.method)
 
 
 @contextmanager
@@ -142,8 +149,8 @@ def _bar(run: PrivateIteration, visible: bool) -> Iterator[Callable[[], None]]:
         def show() -> None:
             recent = [loss for loss in run.history.losses[-20:] if math.isfinite(loss)]
             loss = sum(recent) / len(recent) if recent else math.nan
-            bar.update(
-                task, completed=run.step, description=f"loss {loss:.4g} (not private)  ε ≤ {rounded_up(epsilon())}"
-            )
+            seeded = "" if run.seed is None else "  seeded: protects no one"
+            description = f"loss {loss:.4g} (not private)  ε ≤ {rounded_up(epsilon())}{seeded}"
+            bar.update(task, completed=run.step, description=description)
 
         yield show

@@ -17,9 +17,11 @@ from elementdp.learning import Ball, Box, GroupClipper, StepSize, Target, UserDa
 from elementdp.learning.descent import Polyak
 from elementdp.learning.domain import gradient_mapping
 from elementdp.learning.models import present
+from elementdp.learning.randomness import Purpose, Randomness
 from elementdp.learning.sampling import draw, heads, users_per_step
 from elementdp.privacy import Sampler, SubsampledGaussian, Unit, account, rounded_up
 
+SEEDED = Randomness.seeded(3)
 USERS = [0, 0, 0, 0, 1, 1, 3, 3, 3, 4]  # user 2 has no data
 ELEMENTS = [0, 0, 1, 7, 1, 1, 2, 2, 2, 0]
 
@@ -115,10 +117,10 @@ def test_element_loss_is_the_sum_over_elements_of_mean_losses():
 @pytest.mark.parametrize("q", [0.02, 0.1, 0.3])
 def test_coins_are_independent_whichever_way_they_are_tossed(q):
     # 0.3 tosses every coin, the others draw the gaps between heads; single and joint rates decide.
-    generator, tosses, count = torch.Generator().manual_seed(4), 20_000, 40
+    stream, tosses, count = SEEDED.stream(Purpose.SAMPLING, 4), 20_000, 40
     shown = np.zeros((tosses, count))
     for row in shown:
-        places = heads(count, q, generator)
+        places = heads(count, q, stream)
         assert (np.diff(places) > 0).all()
         row[places] = 1
     together = shown.T @ shown / tosses
@@ -128,18 +130,17 @@ def test_coins_are_independent_whichever_way_they_are_tossed(q):
 
 
 def test_no_coin_falls_on_heads_at_a_rate_near_zero_nor_among_none():
-    generator = torch.Generator().manual_seed(0)
-    assert len(heads(0, 0.05, generator)) == 0
-    assert len(heads(50, 1e-12, generator)) == 0
+    stream = SEEDED.stream(Purpose.SAMPLING)
+    assert len(heads(0, 0.05, stream)) == 0
+    assert len(heads(50, 1e-12, stream)) == 0
 
 
 def frequencies(sampler, q, draws=4000):
     data, *_ = sample()
     groups = data.groups(Unit.ELEMENT)
-    generator = torch.Generator().manual_seed(3)
     shown = np.zeros((draws, len(groups)))
     for i in range(draws):
-        shown[i, draw(sampler, q, groups, 5, generator)] = 1
+        shown[i, draw(sampler, q, groups, 5, SEEDED.stream(Purpose.SAMPLING, i))] = 1
     return shown, groups
 
 

@@ -1,0 +1,84 @@
+"""Random numbers that cannot be guessed: AES-256 in counter mode, with a key from the operating system.
+
+torch's generator on the CPU keeps 32 bits of its seed. The noise of a run can then be found by trying them all, from
+any parameter whose released value is noise alone, and subtracted. Here the key has 256 bits, and every draw is a
+function of the key, its purpose and its step: a resumed run needs the key and the step, draws do not depend on the
+number of processes, and the noise of an earlier step can be drawn again.
+"""
+
+import hashlib
+import math
+import secrets
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+import numpy as np
+import torch
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from numpy.typing import NDArray
+from torch import Tensor
+
+_PIECE = 1 << 15
+"""Pairs of normal numbers made at a time, so that they stay in the cache."""
+
+
+class Purpose(IntEnum):
+    """What draws are for; each has a stream of its own for every step."""
+
+    SAMPLING = 1
+    NOISE = 2
+    PASSES = 3  # dropout and the like, which no promise rests on
+    BOUNDING = 4  # which elements of a user are kept, once before the first step
+
+
+class Stream:
+    """The draws of one purpose in one step, in order."""
+
+    def __init__(self, key: bytes, purpose: Purpose, step: int) -> None:
+        start = purpose.to_bytes(1, "big") + step.to_bytes(7, "big") + bytes(8)
+        self._cipher = Cipher(algorithms.AES256(key), modes.CTR(start)).encryptor()
+
+    def words(self, count: int) -> NDArray[np.uint64]:
+        """Independent whole numbers, uniform below 2⁶⁴."""
+        return np.frombuffer(self._cipher.update(bytes(8 * count)), dtype="<u8")
+
+    def uniform(self, count: int) -> NDArray[np.float64]:
+        """Uniform multiples of 2⁻⁵³ in [0, 1)."""
+        return (self.words(count) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+    def normal(self, count: int) -> Tensor:
+        """N(0, 1) in float64 by Box and Muller's transform: two words for two numbers.
+
+        The radius comes from 63 bits, so that tails are cut only where 2⁻⁶³ of the mass is left, beyond 9.3.
+        """
+        result = torch.empty(count + count % 2, dtype=torch.float64)
+        for start in range(0, len(result), 2 * _PIECE):
+            part = result[start : start + 2 * _PIECE]
+            pairs = len(part) // 2
+            words = torch.from_numpy(self.words(2 * pairs).view(np.int64).copy())
+            radius = words[:pairs].bitwise_and_(2**63 - 1).double().add_(1).mul_(2.0**-63).log_().mul_(-2).sqrt_()
+            angle = words[pairs:].double().mul_(math.pi * 2.0**-63)
+            torch.mul(radius, angle.cos(), out=part[:pairs])
+            torch.mul(radius, angle.sin_(), out=part[pairs:])
+        return result[:count]
+
+
+@dataclass(frozen=True)
+class Randomness:
+    """All random numbers of a run. Whoever has the key can subtract the noise: it is as secret as the data."""
+
+    key: bytes = field(repr=False)
+
+    @classmethod
+    def secret(cls) -> "Randomness":
+        """A key that nobody knows, from the operating system."""
+        return cls(secrets.token_bytes(32))
+
+    @classmethod
+    def seeded(cls, seed: int) -> "Randomness":
+        """A key that everybody can compute: for runs that have to repeat, and that protect no one."""
+        return cls(hashlib.sha256(f"elementdp seed {seed}".encode()).digest())
+
+    def stream(self, purpose: Purpose, step: int = 0) -> Stream:
+        """The draws for one purpose in one step, from their beginning."""
+        return Stream(self.key, purpose, step)

@@ -1,0 +1,80 @@
+"""Draws that cannot be guessed: the cipher, the laws, and what a checkpoint keeps."""
+
+import stat
+
+import numpy as np
+import pytest
+import torch
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from learning.running import trained
+from scipy import stats
+from torch import nn
+
+from elementdp.learning import UserData
+from elementdp.learning.checkpoint import unpack
+from elementdp.learning.randomness import Purpose, Randomness
+
+
+def test_words_are_the_blocks_of_aes_256_in_counter_mode():
+    random = Randomness.seeded(1)
+    block = Cipher(algorithms.AES256(random.key), modes.ECB()).encryptor()
+    counters = b"".join(((2 << 120) + (5 << 64) + i).to_bytes(16, "big") for i in range(3))
+    assert random.stream(Purpose.NOISE, 5).words(6).tobytes() == block.update(counters)
+
+
+def test_every_bit_of_the_key_matters():
+    """Of a torch generator's seed only 32 bits do: they can all be tried."""
+    key = Randomness.secret().key
+    assert len(key) == 32
+    seen = {Randomness(key).stream(Purpose.NOISE, 1).normal(2).numpy().tobytes()}
+    for bit in range(256):
+        other = (int.from_bytes(key, "big") ^ (1 << bit)).to_bytes(32, "big")
+        seen.add(Randomness(other).stream(Purpose.NOISE, 1).normal(2).numpy().tobytes())
+    assert len(seen) == 257
+
+
+def test_purposes_and_steps_have_streams_of_their_own():
+    random = Randomness.seeded(0)
+    seen = [random.stream(purpose, step).words(4).tobytes() for purpose in Purpose for step in range(50)]
+    assert len(set(seen)) == len(seen)
+
+
+@pytest.mark.parametrize(("draw", "law"), [("uniform", stats.uniform), ("normal", stats.norm)])
+def test_draws_have_their_law(draw, law):
+    found = np.asarray(getattr(Randomness.seeded(2).stream(Purpose.NOISE), draw)(200_001))
+    assert len(found) == 200_001
+    assert stats.kstest(found, law.cdf).pvalue > 1e-3
+    halves = found[:100_000], found[100_000:200_000]
+    assert abs(np.corrcoef(*halves)[0, 1]) < 5 / 100_000**0.5
+
+
+def test_tails_of_the_normal_law_are_there():
+    found = Randomness.seeded(3).stream(Purpose.NOISE).normal(4_000_000).abs()
+    for at in (3.0, 4.0):
+        expected = 4_000_000 * 2 * stats.norm.sf(at)
+        assert abs(int((found > at).sum()) - expected) < 5 * expected**0.5
+
+
+def problem():
+    data = UserData.of(torch.randint(5, (20,)), torch.randint(3, (20,)), torch.arange(20) % 6, torch.arange(20) % 3, 6)
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Embedding(5, 8, padding_idx=0), nn.Linear(8, 3)), data
+
+
+def run(path=None, seed=None):
+    model, data = problem()
+    options = {"rho": 1.0, "steps": 4, "q": 0.5, "sigma": 1.0, "delta": 1e-3}
+    return trained(model, data, nn.CrossEntropyLoss(reduction="none"), seed=seed, checkpoint=path, **options)
+
+
+def test_a_checkpoint_keeps_the_key_for_its_owner_only(tmp_path):
+    path = tmp_path / "run.ckpt"
+    run(path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert len(bytes.fromhex(unpack(path.read_bytes(), "run")["key"])) == 32
+
+
+def test_a_seeded_run_says_that_it_protects_no_one():
+    assert "protects no one" in str(run(seed=3))
+    assert "protects no one" not in str(run())
+    assert str(run()).startswith("(")
