@@ -40,7 +40,8 @@ def units(batch: pa.RecordBatch, name: str | None, row: int) -> Integers:
     bad = ~((counts >= 0) & (counts <= LARGEST_COUNT))
     if bad.any():
         first = int(np.argmax(bad))
-        raise at_row(row + first + 1, f"{name!r} must be a finite count from 0 to 2^31, got {values[first].as_py()!r}")
+        kind = f"{name!r} must be a finite count from 0 to 2^31"
+        raise at_row(row + first + 1, f"{kind}, got {values[first].as_py()!r}", kind)
     return np.asarray(np.floor(counts * COUNT_UNITS), dtype=np.int64)
 
 

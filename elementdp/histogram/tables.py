@@ -167,9 +167,9 @@ def _json_lines(path: Path, batch_rows: int) -> Events:
                 try:
                     value = json.loads(line.decode("utf-8-sig" if row == 1 else "utf-8"))
                 except ValueError as error:
-                    raise at_row(row, f"not a line of JSON ({error})") from error
+                    raise at_row(row, f"not a line of JSON ({error})", "not a line of JSON") from error
                 if not isinstance(value, dict):
-                    raise at_row(row, f"a JSON object was expected, not {line[:40]!r}")
+                    raise at_row(row, f"a JSON object was expected, not {line[:40]!r}", "not a JSON object")
                 yield value, position
 
     def batches(columns: Sequence[str]) -> Batches:
@@ -188,7 +188,8 @@ def _json_lines(path: Path, batch_rows: int) -> Events:
             cells = [value.get(name) for name in columns]
             for name, cell in zip(columns, cells, strict=True):
                 if isinstance(cell, bool | list | dict):
-                    raise at_row(row, f"{name!r} must be a string or a number, got {cell!r}")
+                    kind = f"{name!r} must be a string or a number"
+                    raise at_row(row, f"{kind}, got {cell!r}", kind)
             held.append([None if cell is None or cell != cell else whole_number(cell) or str(cell) for cell in cells])
             if len(held) == batch_rows:
                 yield batch(), position / size
