@@ -1,5 +1,7 @@
 """The book's one figure style: its colours, and matplotlib's settings. A leaf: whoever draws may import it."""
 
+from dataclasses import dataclass
+
 import matplotlib as mpl
 from cycler import cycler
 
@@ -16,6 +18,26 @@ PALETTE = {
 
 INK = "#1b1b1b"
 RULE = "#c9c9c9"
+
+
+@dataclass(frozen=True)
+class Look:
+    """How one meaning is drawn wherever it appears: colour, dash and marker."""
+
+    colour: str
+    dash: str
+    marker: str
+
+
+LOOKS = {
+    "non-private": Look(PALETTE["grey"], "-", ""),
+    "element, as printed": Look(PALETTE["vermillion"], "--", "o"),
+    "element, users sampled": Look(PALETTE["orange"], ":", "s"),
+    "element, pairs sampled": Look(PALETTE["blue"], "-", "D"),
+    "user, as printed": Look(PALETTE["purple"], "--", "^"),
+    "user": Look(PALETTE["green"], "-.", "v"),
+}
+"""One look for one meaning in the whole book. Where nothing is said of printing, the ε is the true one."""
 
 _STYLE: dict[str, object] = {
     "figure.figsize": (6.0, 3.7),

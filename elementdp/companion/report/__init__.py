@@ -1,9 +1,10 @@
 """What the book shows: figures, verdict badges, numbers for the prose, and where they came from."""
 
 from elementdp.companion.report.badge import badge
+from elementdp.companion.report.exhibits import present
 from elementdp.companion.report.figures import show
 from elementdp.companion.report.records import glue, record_result, record_source
 from elementdp.companion.report.tables import table
 from elementdp.companion.style import PALETTE, use_style
 
-__all__ = ["PALETTE", "badge", "glue", "record_result", "record_source", "show", "table", "use_style"]
+__all__ = ["PALETTE", "badge", "glue", "present", "record_result", "record_source", "show", "table", "use_style"]

@@ -5,22 +5,33 @@ from collections.abc import Iterable, Sequence
 
 from elementdp.companion.report.display import display_html
 
+Rows = Iterable[Sequence[object]]
 
-def table(header: Sequence[str], rows: Iterable[Sequence[object]], caption: str = "", *, name: str = "") -> None:
+
+def table(header: Sequence[str], rows: Rows, caption: str = "", *, name: str = "") -> None:
     """Show rows under a header; floats get four significant digits, cells may hold TeX in ``\\( \\)``.
 
     A table with a caption is numbered when the book is built; prose cites it by ``{numbered}`name` ``.
     """
-    body = [[_cell(value) for value in row] for row in rows]
-    head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in header)
-    lines = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in body)
+    body = list(rows)
+    display_html(table_html(header, body, caption, name=name), plain=table_text(header, body))
+
+
+def table_html(header: Sequence[str], rows: Rows, caption: str = "", *, name: str = "") -> str:
+    """The table as markup."""
+    head = "".join(f'<th scope="col">{html.escape(title)}</th>' for title in header)
+    lines = "".join("<tr>" + "".join(f"<td>{html.escape(_cell(cell))}</td>" for cell in row) + "</tr>" for row in rows)
     title = f"<caption><span>{html.escape(caption)}</span></caption>" if caption else ""
     anchor = f' id="{html.escape(name, quote=True)}"' if name else ""
-    markup = (
+    return (
         f'<div class="edp-table tex2jax_process"{anchor} tabindex="0" role="group">'
         f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table></div>"
     )
-    display_html(markup, plain="\n".join("\t".join(row) for row in [list(header), *body]))
+
+
+def table_text(header: Sequence[str], rows: Rows) -> str:
+    """The table for readers that take no HTML."""
+    return "\n".join("\t".join(row) for row in [list(header), *([_cell(cell) for cell in row] for row in rows)])
 
 
 def _cell(value: object) -> str:
