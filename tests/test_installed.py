@@ -65,3 +65,10 @@ def test_the_companion_names_its_extra(fresh: Path, words: list[str]) -> None:
     assert answer.returncode == 2
     assert answer.stderr.count("\n") == 1
     assert "pip install 'elementdp[companion]'" in answer.stderr
+
+
+@pytest.mark.parametrize("line", ["import elementdp.learning", "from elementdp import train"])
+def test_training_names_its_extra(fresh: Path, line: str) -> None:
+    answer = said(fresh, "python", "-c", line)
+    assert answer.returncode == 1
+    assert "is not installed: pip install 'elementdp[learning]'" in answer.stderr.splitlines()[-1]

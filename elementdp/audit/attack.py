@@ -6,15 +6,14 @@ and all in the direction of the unknown one. In units of ρ the unknown element 
 r = k - 1. The test is Neyman and Pearson's likelihood ratio, so no attack on these neighbours is stronger.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
 
 from elementdp.audit.bounds import EmpiricalEpsilon, clopper_pearson, epsilon_from_rates
-from elementdp.errors import ArgumentError, at_least, positive, probability
-from elementdp.privacy.guarantee import Sampler
+from elementdp.errors import ArgumentError, at_least, probability
+from elementdp.privacy.events import SubsampledGaussian
+from elementdp.privacy.guarantee import Relation, Sampler, Unit
 
 Floats = NDArray[np.float64]
 NEGLIGIBLE = 1e-7
@@ -22,81 +21,75 @@ NEGLIGIBLE = 1e-7
 valid attack, and these make none weaker that counts."""
 
 
-@dataclass(frozen=True)
-class Target:
-    """What is attacked: T steps of the sum at rate q and noise σ, and a user with ``elements`` elements."""
+def components(run: SubsampledGaussian, secret: int) -> tuple[Floats, Floats]:
+    """One step's mean takes these values with these probabilities, when the secret element is ±1."""
+    others = _elements(run) - 1
+    if run.sampler is Sampler.POISSON_USERS:
+        return np.array([0.0, others + secret]), np.array([1 - run.q, run.q])
+    count = np.arange(others + 1.0)
+    chance = binom.pmf(count, others, run.q)
+    return np.concatenate([count, count + secret]), np.concatenate([(1 - run.q) * chance, run.q * chance])
 
-    sampler: Sampler
-    q: float
-    sigma: float
-    steps: int
-    elements: int
 
-    def __post_init__(self) -> None:
-        probability("q", self.q, low_open=True)
-        positive("sigma", self.sigma)
-        at_least("steps", self.steps, 1)
-        at_least("elements", self.elements, 1)
-        if self.sampler not in (Sampler.POISSON_USERS, Sampler.POISSON_PAIRS):
-            raise ArgumentError("sampler", str(self.sampler), "poisson-users or poisson-pairs")
+def draw(run: SubsampledGaussian, secret: int, trials: int, rng: np.random.Generator) -> Floats:
+    """``trials`` independent runs of T steps, one row each."""
+    shape, others = (trials, run.steps), _elements(run) - 1
+    drawn = rng.random(shape) < run.q
+    if run.sampler is Sampler.POISSON_USERS:
+        mean = drawn * float(others + secret)
+    else:
+        mean = drawn * float(secret) + rng.binomial(others, run.q, shape)
+    return mean + run.sigma * rng.standard_normal(shape)
 
-    def components(self, secret: int) -> tuple[Floats, Floats]:
-        """One step's mean takes these values with these probabilities, when the secret element is ±1."""
-        if self.sampler is Sampler.POISSON_USERS:
-            return np.array([0.0, self.elements - 1 + secret]), np.array([1 - self.q, self.q])
-        others = np.arange(self.elements, dtype=float)
-        chance = binom.pmf(others, self.elements - 1, self.q)
-        return (
-            np.concatenate([others, others + secret]),
-            np.concatenate([(1 - self.q) * chance, self.q * chance]),
-        )
 
-    def draw(self, secret: int, trials: int, rng: np.random.Generator) -> Floats:
-        """``trials`` independent runs of T steps, one row each."""
-        shape = (trials, self.steps)
-        drawn = rng.random(shape) < self.q
-        if self.sampler is Sampler.POISSON_USERS:
-            mean = drawn * float(self.elements - 1 + secret)
-        else:
-            mean = drawn * float(secret) + rng.binomial(self.elements - 1, self.q, shape)
-        return mean + self.sigma * rng.standard_normal(shape)
+def score(run: SubsampledGaussian, outputs: Floats) -> Floats:
+    """The log likelihood ratio of +1 against -1, summed over the steps."""
+    return np.asarray((_log_density(run, outputs, 1) - _log_density(run, outputs, -1)).sum(axis=-1))
 
-    def score(self, outputs: Floats) -> Floats:
-        """The log likelihood ratio of +1 against -1, summed over the steps."""
-        return np.asarray((self._log_density(outputs, 1) - self._log_density(outputs, -1)).sum(axis=-1))
 
-    def _log_density(self, outputs: Floats, secret: int) -> Floats:
-        """Up to the normalising constant, which both hypotheses share."""
-        total = np.full_like(outputs, np.finfo(float).tiny)
-        for mean, chance in zip(*self.components(secret), strict=True):
-            if chance > NEGLIGIBLE:
-                total += chance * np.exp(-0.5 * ((outputs - mean) / self.sigma) ** 2)
-        return np.log(total)
+def _log_density(run: SubsampledGaussian, outputs: Floats, secret: int) -> Floats:
+    """Up to the normalising constant, which both hypotheses share."""
+    total = np.full_like(outputs, np.finfo(float).tiny)
+    for mean, chance in zip(*components(run, secret), strict=True):
+        if chance > NEGLIGIBLE:
+            total += chance * np.exp(-0.5 * ((outputs - mean) / run.sigma) ** 2)
+    return np.log(total)
+
+
+def _elements(run: SubsampledGaussian) -> int:
+    """How many elements the attacked user has; refuses runs against which this is no attack."""
+    if run.sampler not in (Sampler.POISSON_USERS, Sampler.POISSON_PAIRS):
+        raise ArgumentError("sampler", str(run.sampler), "poisson-users or poisson-pairs")
+    if run.unit is not Unit.ELEMENT or run.relation is not Relation.REPLACE:
+        raise ArgumentError("run", f"{run.unit}, {run.relation}", "one whose element is replaced")
+    if run.elements_per_user is None:
+        raise ArgumentError("elements_per_user", None, "the number of elements of the attacked user")
+    return run.elements_per_user
 
 
 def attack(
-    target: Target, delta: float, *, trials: int, rng: np.random.Generator, confidence: float = 0.999
+    run: SubsampledGaussian, delta: float, *, trials: int, rng: np.random.Generator, confidence: float = 0.999
 ) -> EmpiricalEpsilon:
-    """Attack ``trials`` runs under each of two neighbours and return the lower bound on ε(δ) this proves.
+    """Attack ``trials`` copies of ``run`` under each of two neighbours and return the lower bound on ε(δ) this proves.
 
-    The threshold is chosen on the first half of the runs and judged on the other half, so that the confidence of the
-    bound pays for no search.
+    The attacked user has as many elements as the run allows. The threshold is chosen on the first half of the runs and
+    judged on the other half, so that the confidence of the bound pays for no search.
     """
     at_least("trials", trials, 2)
     probability("delta", delta, high_open=True)
     half = trials // 2
-    present = _scores(target, 1, 2 * half, rng)
-    absent = _scores(target, -1, 2 * half, rng)
+    present = _scores(run, 1, 2 * half, rng)
+    absent = _scores(run, -1, 2 * half, rng)
     threshold = _best_threshold(present[:half], absent[:half], delta, confidence)
     hits = int((present[half:] > threshold).sum())
     false_hits = int((absent[half:] > threshold).sum())
     return EmpiricalEpsilon.from_counts(hits, false_hits, half, delta, confidence, threshold)
 
 
-def _scores(target: Target, secret: int, trials: int, rng: np.random.Generator) -> Floats:
+def _scores(run: SubsampledGaussian, secret: int, trials: int, rng: np.random.Generator) -> Floats:
     """Scores of many runs, in blocks that fit the cache."""
-    block = max(1, 250_000 // target.steps)
-    parts = [target.score(target.draw(secret, min(block, trials - start), rng)) for start in range(0, trials, block)]
+    block = max(1, 250_000 // run.steps)
+    parts = [score(run, draw(run, secret, min(block, trials - start), rng)) for start in range(0, trials, block)]
     return np.concatenate(parts)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from elementdp.errors import ArgumentError, at_least
+from elementdp.errors import ArgumentError, at_least, missing_extra
 
 _DIRECT = 256
 """Up to this many centroids plain k-means++ seeding is quick; above, seeding is done in two levels."""
@@ -81,7 +81,10 @@ def kmeans(vectors: ArrayLike, k: int, seed: int = 0, iterations: int = 5) -> ND
     For large k the seeding is done in two levels (k-means++ of about √k coarse cells, then k-means++ inside each cell,
     seeds in proportion to its share of the squared error), because plain k-means++ passes over all points once a seed.
     """
-    from sklearn.cluster import KMeans, kmeans_plusplus  # slow to import; only clustering needs it
+    try:
+        from sklearn.cluster import KMeans, kmeans_plusplus  # slow to import; only clustering needs it
+    except ModuleNotFoundError as missing:
+        raise missing_extra(missing, "companion") from missing
 
     points = np.ascontiguousarray(vectors, dtype=np.float32)
     if points.ndim != 2 or not np.isfinite(points).all():

@@ -28,7 +28,19 @@ def _constant(item: Item) -> Hashable:
 
 @dataclass(frozen=True)
 class Partition:
-    """A partition of the data space: ``key`` names the one element each item belongs to."""
+    """A partition of the data space: ``key`` names the one element each item belongs to.
+
+    Args:
+        key: a function from an item to its element, which may be any hashable value.
+        name: what to call the partition.
+
+    Raises:
+        ArgumentError: an item cannot be hashed, or is not one that the partition knows.
+
+    >>> by_letter = Partition.from_key(lambda word: word[0], name="first letter")
+    >>> {element: sorted(items) for element, items in by_letter.split(["apple", "ant", "bee"]).items()}
+    {'a': ['ant', 'apple'], 'b': ['bee']}
+    """
 
     key: Callable[[Item], Hashable]
     name: str = "partition"

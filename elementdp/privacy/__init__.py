@@ -7,7 +7,7 @@ from elementdp._lazy import lazy
 if TYPE_CHECKING:
     from elementdp.privacy._engine.domination import Knowledge, WorstCase, worst_case
     from elementdp.privacy._engine.participation import revealed_delta, revealed_epsilon
-    from elementdp.privacy.accountant import LeastNoiseWarning, account, calibrate, claimed, delta_at, promise
+    from elementdp.privacy.accountant import LeastNoiseWarning, account, calibrate, delta_at, promise
     from elementdp.privacy.band import Band
     from elementdp.privacy.composition import (
         compose_advanced,
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from elementdp.privacy.digits import rounded_down, rounded_up
     from elementdp.privacy.events import SubsampledGaussian
     from elementdp.privacy.guarantee import Guarantee, Relation, RenyiGuarantee, Sampler, Unit
+    from elementdp.privacy.printed import calibrate_as_printed, claimed, paper_delta
     from elementdp.privacy.renyi import mironov, printed_epsilon, printed_renyi, tightest, tightest_delta
 
 __all__ = [
@@ -45,6 +46,7 @@ __all__ = [
     "WorstCase",
     "account",
     "calibrate",
+    "calibrate_as_printed",
     "claimed",
     "compose_advanced",
     "compose_advanced_as_printed",
@@ -61,6 +63,7 @@ __all__ = [
     "laplace_delta",
     "laplace_epsilon",
     "mironov",
+    "paper_delta",
     "post_process",
     "printed_epsilon",
     "printed_renyi",
@@ -79,7 +82,7 @@ __getattr__, __dir__ = lazy(
     {
         "._engine.domination": "Knowledge WorstCase worst_case",
         "._engine.participation": "revealed_delta revealed_epsilon",
-        ".accountant": "LeastNoiseWarning account calibrate claimed delta_at promise",
+        ".accountant": "LeastNoiseWarning account calibrate delta_at promise",
         ".band": "Band",
         ".composition": "compose_advanced compose_advanced_as_printed compose_basic "
         "compose_optimal compose_optimal_epsilon group group_as_printed post_process",
@@ -87,6 +90,7 @@ __getattr__, __dir__ = lazy(
         ".digits": "rounded_down rounded_up",
         ".events": "SubsampledGaussian",
         ".guarantee": "Guarantee Relation RenyiGuarantee Sampler Unit",
+        ".printed": "calibrate_as_printed claimed paper_delta",
         ".renyi": "mironov printed_epsilon printed_renyi tightest tightest_delta",
     },
 )

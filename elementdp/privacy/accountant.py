@@ -1,4 +1,4 @@
-"""How it is counted: ε and δ as (low, estimate, up), what the paper would print, and the noise for a target."""
+"""How it is counted: ε and δ of a run as (low, estimate, up), and the noise for a target."""
 
 import math
 import warnings
@@ -17,8 +17,7 @@ from elementdp.privacy.band import Band
 from elementdp.privacy.curves import gaussian_delta, gaussian_epsilon
 from elementdp.privacy.digits import rounded_up
 from elementdp.privacy.events import SIGMAS, SubsampledGaussian
-from elementdp.privacy.guarantee import Guarantee, Relation, Unit
-from elementdp.privacy.renyi import printed_epsilon
+from elementdp.privacy.guarantee import Guarantee
 
 _Bounds = Callable[[Law, float], tuple[float, float]]
 _COARSE = 5e-3  # accuracy of lower bounds that are anyway far below the upper one
@@ -29,7 +28,23 @@ class LeastNoiseWarning(UserWarning):
 
 
 def account(event: SubsampledGaussian, delta: float) -> Band:
-    """The ε of ``event`` at ``delta``, as (low, estimate, up). Only ``up`` may be promised to anyone."""
+    """The ε of ``event`` at ``delta``, as (low, estimate, up). Only ``up`` may be promised to anyone.
+
+    Args:
+        event: the run.
+        delta: the δ at which ε is asked for, above 0 and below 1.
+
+    Returns:
+        The :class:`Band` in which the exact ε lies; both ends are proved.
+
+    Raises:
+        ArgumentError: ``delta`` is out of range.
+        NoGuaranteeError: nothing is proved of the event's unit, relation and sampler together.
+
+    >>> run = SubsampledGaussian(Sampler.POISSON_PAIRS, sigma=8.0, q=0.01, steps=40_000)
+    >>> f"{account(run, delta=5e-5):.3g}"
+    '1.79 to 1.8'
+    """
     return _account(event, delta)
 
 
@@ -65,26 +80,28 @@ def promise(event: SubsampledGaussian, delta: float) -> Guarantee:
     return Guarantee(_account(event, delta, low=False).up, delta, event.unit, event.relation, event.sampler)
 
 
-def claimed(event: SubsampledGaussian, delta: float) -> float:
-    """The ε the paper would print for ``event``; **not a guarantee** where users are sampled and have other elements.
-
-    inf over α > 1 of T·ε_α(q, σ) + log(1/δ)/(α−1) with the printed pair (corollary:all-thetas-are-pretty-private); for
-    a whole user σ is σ_std = σ/(K ∧ M) (corollary:all-thetas-user-level). Elements per user and sampler do not matter
-    to it, and that is what is wrong with it.
-    """
-    if event.relation is not Relation.REPLACE:
-        raise ArgumentError("relation", event.relation, "replace: the paper prints no other")
-    size = 1 if event.unit is Unit.ELEMENT else event.elements_per_user
-    if size is None:
-        return math.inf
-    return printed_epsilon(event.q, event.sigma / size, event.steps, delta)
-
-
 def calibrate(event: SubsampledGaussian, epsilon: float, delta: float) -> SubsampledGaussian:
     """``event`` with the smallest σ (to 1e-4, rounded up) whose ``account(…).up`` is at most ``epsilon``.
 
     If even the least noise the accountants are tested for keeps within ``epsilon``, that is what is returned, with a
     :class:`LeastNoiseWarning`: it is no answer to how little would do.
+
+    Args:
+        event: the run; its own σ is only where the search starts.
+        epsilon: the target, above 0.
+        delta: the δ of the target, above 0 and below 1.
+
+    Returns:
+        The same run with another σ.
+
+    Raises:
+        ArgumentError: ``epsilon`` or ``delta`` is out of range, or no tested σ reaches the target.
+        NoGuaranteeError: nothing is proved of the event's unit, relation and sampler together.
+
+    >>> run = SubsampledGaussian(Sampler.POISSON_PAIRS, sigma=1.0, q=0.01, steps=40_000)
+    >>> private = calibrate(run, epsilon=3, delta=5e-5)
+    >>> account(private, delta=5e-5).up <= 3
+    True
     """
     positive("epsilon", epsilon)
     probability("delta", delta, low_open=True, high_open=True)

@@ -15,9 +15,26 @@ MOST_ELEMENTS = 10**6
 class SubsampledGaussian:
     """``steps`` adaptive releases of Σ B·x + ρσW, every element's vector of norm at most ρ (eqn:subsampled-sum).
 
-    ``sigma`` is the noise in units of ρ, so replacing one element moves a sum it takes part in by at most 2.
-    ``q`` is the chance of a user (of a pair, for ``POISSON_PAIRS``) to take part in one step; for ``FIXED_USERS`` it is
-    m/n. ``elements_per_user`` bounds K ∧ M, the vectors any one user adds to a sum; ``None`` means no bound.
+    This is the one description of such a run: the accountants, training and the audits take it.
+
+    Args:
+        sampler: what a step's coins decide on.
+        sigma: the noise in units of ρ, so replacing one element moves a sum it takes part in by at most 2.
+        q: the chance of a user (of a pair, for ``POISSON_PAIRS``) to take part in one step; for ``FIXED_USERS`` m/n.
+        steps: the number T of steps.
+        unit: what is protected, an element of a user or a user.
+        elements_per_user: a bound on K ∧ M, the vectors any one user adds to a sum; ``None`` means no bound.
+        relation: how neighbouring samples differ in the unit.
+
+    Raises:
+        ArgumentError: a value is out of the range for which the accountants are tested.
+
+    >>> SubsampledGaussian(Sampler.POISSON_USERS, sigma=8.0, q=0.01, steps=40_000, elements_per_user=30).unit.words
+    'one element of one user'
+    >>> SubsampledGaussian(Sampler.POISSON_USERS, sigma=8.0, q=1.5)
+    Traceback (most recent call last):
+        ...
+    elementdp.errors.ArgumentError: q must be in (0, 1], got 1.5
     """
 
     sampler: Sampler

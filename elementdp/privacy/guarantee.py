@@ -8,7 +8,11 @@ from elementdp.privacy.digits import rounded_up
 
 
 class Unit(StrEnum):
-    """What one protected change is allowed to touch."""
+    """What one protected change is allowed to touch.
+
+    >>> [unit.words for unit in Unit]
+    ['one element of one user', 'one user']
+    """
 
     ELEMENT = "element"  # all the data one user has in one cluster (eqn:def-user-dist)
     USER = "user"  # all the data of one user
@@ -32,7 +36,11 @@ class Relation(StrEnum):
 
 
 class Sampler(StrEnum):
-    """Which part of the sample one step of a mechanism sees."""
+    """Which part of the sample one step of a mechanism sees.
+
+    >>> print(Sampler.POISSON_PAIRS, "is", Sampler("poisson-pairs").words)
+    poisson-pairs is Poisson sampling of (user, element) pairs
+    """
 
     NONE = "none"  # every user, every step
     POISSON_USERS = "poisson-users"  # each user with probability q, all elements together (eqn:subsampled-sum)
@@ -55,6 +63,19 @@ class Guarantee:
     """(ε, δ)-differential privacy (definition:dp) for a stated unit, relation and sampler.
 
     A composition whose parts do not share one sampler has them all, each once.
+
+    Args:
+        epsilon: at least 0; infinity is a legal, useless guarantee.
+        delta: between 0 and 1.
+        unit: what is protected.
+        relation: how neighbouring samples differ in that unit.
+        sampler: which part of the sample a step sees; several for a composition.
+
+    Raises:
+        ArgumentError: ``epsilon`` or ``delta`` is out of range.
+
+    >>> print(Guarantee(1.5, 1e-6, Unit.ELEMENT))
+    (1.5, 1e-06)-DP for one element of one user (data replaced by any other; no sampling)
     """
 
     epsilon: float
@@ -64,7 +85,7 @@ class Guarantee:
     sampler: Sampler | tuple[Sampler, ...] = Sampler.NONE
 
     def __post_init__(self) -> None:
-        if not self.epsilon >= 0:  # infinity is a legal, useless guarantee
+        if not self.epsilon >= 0:
             raise ArgumentError("epsilon", self.epsilon, ">= 0")
         probability("delta", self.delta)
 

@@ -1,15 +1,17 @@
 """The attack: its confidence, its test statistic, and that it decides for and against the right statements."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.stats import binom, norm
 
-from elementdp.audit import Target, attack, clopper_pearson, epsilon_from_rates
+from elementdp.audit import attack, clopper_pearson, epsilon_from_rates
+from elementdp.audit.attack import components, draw, score
 from elementdp.audit.mixtures import gaussian_delta
 from elementdp.errors import ArgumentError
-from elementdp.privacy import Sampler
+from elementdp.privacy import Relation, Sampler, SubsampledGaussian, Unit
 
 USERS, PAIRS = Sampler.POISSON_USERS, Sampler.POISSON_PAIRS
 
@@ -31,7 +33,7 @@ def test_rates_to_epsilon():
 
 
 def test_score_is_the_log_likelihood_ratio():
-    target = Target(PAIRS, q=0.3, sigma=1.3, steps=4, elements=3)
+    run = SubsampledGaussian(PAIRS, q=0.3, sigma=1.3, steps=4, elements_per_user=3)
     y = np.random.default_rng(0).normal(size=(5, 4))
 
     def density(secret):
@@ -42,15 +44,15 @@ def test_score_is_the_log_likelihood_ratio():
                 total = total + chance * norm.pdf(y, drawn + mine * secret, 1.3)
         return total
 
-    np.testing.assert_allclose(target.score(y), np.log(density(1) / density(-1)).sum(axis=1), rtol=1e-9)
+    np.testing.assert_allclose(score(run, y), np.log(density(1) / density(-1)).sum(axis=1), rtol=1e-9)
 
 
 @pytest.mark.parametrize("sampler", [USERS, PAIRS])
 @pytest.mark.parametrize("secret", [1, -1])
 def test_draws_have_the_moments_of_the_components(sampler, secret):
-    target = Target(sampler, q=0.2, sigma=1.0, steps=2, elements=5)
-    means, chances = target.components(secret)
-    draws = target.draw(secret, 200_000, np.random.default_rng(1))
+    run = SubsampledGaussian(sampler, q=0.2, sigma=1.0, steps=2, elements_per_user=5)
+    means, chances = components(run, secret)
+    draws = draw(run, secret, 200_000, np.random.default_rng(1))
     mean, second = chances @ means, chances @ (means**2) + 1
     spread = math.sqrt(second - mean**2)
     assert chances.sum() == pytest.approx(1)
@@ -60,30 +62,34 @@ def test_draws_have_the_moments_of_the_components(sampler, secret):
 
 def test_without_sampling_the_bound_stays_below_the_exact_curve_and_is_not_trivial():
     """q = 1 is a Gaussian release with μ = 2√T/σ: its ε(δ) is known in closed form."""
-    target, delta = Target(USERS, q=1.0, sigma=4.0, steps=4, elements=3), 0.01
+    run, delta = SubsampledGaussian(USERS, q=1.0, sigma=4.0, steps=4, elements_per_user=3), 0.01
     mu = 2 * math.sqrt(4) / 4
     exact = next(e for e in np.linspace(0, 8, 8001) if gaussian_delta(e, mu) <= delta)
-    found = attack(target, delta, trials=100_000, rng=np.random.default_rng(2))
+    found = attack(run, delta, trials=100_000, rng=np.random.default_rng(2))
     assert 0.5 * exact < found.low <= exact
 
 
 def test_an_attack_on_nothing_finds_nothing():
-    target = Target(PAIRS, q=0.001, sigma=50.0, steps=2, elements=2)
-    assert attack(target, 0.0, trials=20_000, rng=np.random.default_rng(3)).low < 0.02
+    run = SubsampledGaussian(PAIRS, q=0.001, sigma=50.0, steps=2, elements_per_user=2)
+    assert attack(run, 0.0, trials=20_000, rng=np.random.default_rng(3)).low < 0.02
 
 
 def test_same_seed_same_bound():
-    target = Target(USERS, q=0.1, sigma=2.0, steps=5, elements=8)
-    runs = [attack(target, 1e-3, trials=4000, rng=np.random.default_rng(7)) for _ in range(2)]
+    run = SubsampledGaussian(USERS, q=0.1, sigma=2.0, steps=5, elements_per_user=8)
+    runs = [attack(run, 1e-3, trials=4000, rng=np.random.default_rng(7)) for _ in range(2)]
     assert runs[0] == runs[1]
 
 
 @pytest.mark.parametrize(
     ("change", "name"),
-    [({"q": 0}, "q"), ({"sigma": -1}, "sigma"), ({"steps": 0}, "steps"), ({"elements": 0}, "elements"),
-     ({"sampler": Sampler.FIXED_USERS}, "sampler")],
-)  # fmt: skip
-def test_bad_targets_are_refused_by_name(change, name):
-    given = {"sampler": USERS, "q": 0.1, "sigma": 1.0, "steps": 1, "elements": 1} | change
+    [
+        ({"sampler": Sampler.FIXED_USERS}, "sampler"),
+        ({"elements_per_user": None}, "elements_per_user"),
+        ({"unit": Unit.USER}, "run"),
+        ({"relation": Relation.ADD_REMOVE}, "run"),
+    ],
+)
+def test_runs_it_does_not_attack_are_refused_by_name(change, name):
+    run = replace(SubsampledGaussian(USERS, sigma=1.0, q=0.1, elements_per_user=1), **change)
     with pytest.raises(ArgumentError, match=name):
-        Target(**given)
+        attack(run, 0.01, trials=10, rng=np.random.default_rng(0))

@@ -3,11 +3,8 @@
 import numpy as np
 import pytest
 
-from elementdp.audit.experiment import audit, noise_as_printed
-from elementdp.errors import ArgumentError
-from elementdp.privacy.accountant import account, claimed
-from elementdp.privacy.events import SubsampledGaussian
-from elementdp.privacy.guarantee import Sampler
+from elementdp.audit.experiment import audit
+from elementdp.privacy import Sampler, SubsampledGaussian, account
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
@@ -22,15 +19,3 @@ def test_one_run_decides(seed):
             assert row.users > 1.5 * row.claimed
         if row.elements == 1:
             assert row.users <= row.claimed
-
-
-@pytest.mark.parametrize(("q", "steps", "epsilon"), [(0.01, 200, 1.0), (0.1, 1000, 3.0), (0.003, 40_000, 0.5)])
-def test_noise_as_printed_inverts_the_claim(q, steps, epsilon):
-    sigma = noise_as_printed(q, steps, epsilon, 1e-4)
-    run = SubsampledGaussian(Sampler.POISSON_USERS, sigma=sigma, q=q, steps=steps)
-    assert claimed(run, 1e-4) == pytest.approx(epsilon, rel=1e-4)
-
-
-def test_noise_as_printed_refuses_nonsense():
-    with pytest.raises(ArgumentError, match="epsilon"):
-        noise_as_printed(0.1, 10, 0.0, 1e-4)

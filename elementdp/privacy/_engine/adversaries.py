@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from elementdp.privacy._engine.domination import Knowledge, WorstCase
-from elementdp.privacy._engine.pairs import Mixture, Pair, binomial, shown, two_point
+from elementdp.privacy._engine.pairs import Pair, UnitMixture, binomial, shown, two_point
 from elementdp.privacy.events import SubsampledGaussian
 from elementdp.privacy.guarantee import Relation
 
@@ -76,7 +76,7 @@ def _sideways(event: SubsampledGaussian, worst: WorstCase, bins: int = 24) -> La
     # No further than that the chance of absence stays a number: a rate rounded to one would show too much.
     distance = min((worst.swing - worst.change / 2) / event.sigma, _FARTHEST)
     edges = np.concatenate([[-np.inf], distance / 2 + np.linspace(-5, 5, bins - 1), [np.inf]])
-    zero, there = (Mixture(np.ones(1), np.array([mean])) for mean in (0.0, distance))
+    zero, there = (UnitMixture(np.ones(1), np.array([mean])) for mean in (0.0, distance))
     absent, present = (1 - event.q) * zero.mass(edges[:-1], edges[1:]), event.q * there.mass(edges[:-1], edges[1:])
     weights = absent + present
     keep = weights > 1e-15  # the rest is not used either

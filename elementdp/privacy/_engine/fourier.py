@@ -12,8 +12,8 @@ from elementdp.privacy._engine.cells import CUT, ROUNDING, Cells, Grid, cells, m
 from elementdp.privacy._engine.composed import Curve
 from elementdp.privacy._engine.lattice import Lattice, above, below, blur
 from elementdp.privacy._engine.pairs import extent
-from elementdp.privacy._engine.planning import SMALLEST, Sample
-from elementdp.privacy._engine.transform import Plan, compose
+from elementdp.privacy._engine.planning import SMALLEST, LossSample
+from elementdp.privacy._engine.transform import TransformPlan, compose
 
 _FARTHEST = 37.0  # standard deviations beyond which a float has no room for the tail
 _MOST_KNOTS = 1 << 21
@@ -41,7 +41,7 @@ def epsilon_bounds(law: Law, steps: int, delta: float, *, aim: float = AIM) -> t
         return 0.0, 0.0
     target = math.log(delta)
     reach = _reach(steps, target)
-    sample = Sample(law, steps, reach)
+    sample = LossSample(law, steps, reach)
     saddle, epsilon = sample.saddle(lambda t, bound: (bound - target) / t)
 
     def once(finer: float) -> tuple[float, float, bool]:
@@ -71,7 +71,7 @@ def delta_bounds(law: Law, steps: int, epsilon: float, *, aim: float = AIM) -> t
     def once(finer: float) -> tuple[float, float, bool]:
         reach, up, low = 12.0, 1.0, 0.0
         for _ in range(2):
-            sample = Sample(law, steps, reach)
+            sample = LossSample(law, steps, reach)
             cut, high, _ = _upper(law, sample, reach, epsilon, finer, lambda curve, near: epsilon)
             slack = _slack(cut, steps)
             up = high.delta(max(0.0, epsilon - slack), 1)
@@ -87,7 +87,7 @@ def delta_bounds(law: Law, steps: int, epsilon: float, *, aim: float = AIM) -> t
 
 def _upper(
     law: Law,
-    sample: Sample,
+    sample: LossSample,
     reach: float,
     epsilon: float,
     finer: float,
@@ -101,11 +101,11 @@ def _upper(
     for attempt in range(6):
         tilt = saddle if saddle and attempt == 0 else sample.saddle_at(epsilon)
         cut = _cut(law, sample.grid(tilt, epsilon, finer), reach)
-        plan = Plan.of(above(cut), sample.steps, tilt)
+        plan = TransformPlan.of(above(cut), sample.steps, tilt)
         if not plan.feasible:
             floor = plan.size * cut.h / _MOST_KNOTS
             cut = _cut(law, sample.grid(tilt, epsilon, finer, floor=floor), reach)
-            plan = Plan.of(above(cut), sample.steps, tilt)
+            plan = TransformPlan.of(above(cut), sample.steps, tilt)
         high = compose(plan)
         found = solve(high, epsilon)
         if found <= 0 and high.start <= 0:
@@ -161,7 +161,7 @@ def _lows(law: Law, cut: Cells, high: Curve, steps: int, reach: float) -> Iterat
 
 def _composed(lattice: Lattice, high: Curve, steps: int) -> list[Curve]:
     """The curve of ``lattice`` tilted as ``high`` is, if it can be had."""
-    plan = Plan.of(lattice, steps, high.tilt, room=2)
+    plan = TransformPlan.of(lattice, steps, high.tilt, room=2)
     return [compose(plan)] if plan.feasible else []
 
 

@@ -14,7 +14,7 @@ _PROBES = np.linspace(0, 1, 513)  # where, from end to end, a loss is looked at 
 
 
 @dataclass(frozen=True)
-class Mixture:
+class UnitMixture:
     """Σ weight·N(mean, 1)."""
 
     weights: Floats
@@ -89,8 +89,8 @@ class Mixture:
 class Pair:
     """Two mixtures with noise 1, the second to be told from the first by the loss L = log(first/second)."""
 
-    first: Mixture
-    second: Mixture
+    first: UnitMixture
+    second: UnitMixture
 
     def loss(self, u: Floats) -> Floats:
         """The privacy loss at outcome ``u``."""
@@ -146,16 +146,15 @@ def two_point(q: float, swing: float, change: float, sigma: float, *, stay: floa
     ``stay`` is 1−q where it is known better than the difference; however small, it matters to a mean far enough away.
     """
     weights = np.array([1 - q if stay is None else stay, q])
-    return Pair(
-        Mixture(weights, np.array([0.0, swing / sigma])), Mixture(weights, np.array([0.0, (swing - change) / sigma]))
-    )
+    first, second = (UnitMixture(weights, np.array([0.0, mean / sigma])) for mean in (swing, swing - change))
+    return Pair(first, second)
 
 
 def binomial(q: float, size: int, sigma: float, *, replaced: bool) -> Pair:
     """All of one user's ``size`` vectors at +1 (against −1, or against none) under pair sampling."""
     count, weights = shown(q, size)
-    first = Mixture(weights, count / sigma)
-    return Pair(first, Mixture(weights, -count / sigma) if replaced else Mixture(np.ones(1), np.zeros(1)))
+    first = UnitMixture(weights, count / sigma)
+    return Pair(first, UnitMixture(weights, -count / sigma) if replaced else UnitMixture(np.ones(1), np.zeros(1)))
 
 
 def shown(q: float, size: int) -> tuple[Floats, Floats]:

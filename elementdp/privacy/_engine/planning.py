@@ -2,11 +2,13 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from elementdp.privacy._engine.adversaries import Law
-from elementdp.privacy._engine.cells import Grid
+from elementdp.privacy._engine.cells import Grid, Whole
 from elementdp.privacy._engine.pairs import windows
 from elementdp.privacy._engine.transform import QUIET
 from elementdp.privacy.curves import Floats
@@ -72,7 +74,7 @@ def _powers(x: Floats) -> Floats:
     return np.array([x, square / 2, square * x / 3])
 
 
-class Sample:
+class LossSample:
     """The loss at a few thousand outcomes: close to the law, for planning only."""
 
     def __init__(self, law: Law, steps: int, reach: float) -> None:
@@ -122,41 +124,80 @@ class Sample:
         spread_out = x != 0  # a mass on a knot does not move
         if np.count_nonzero(spread_out) < 3:
             spread_out[:] = True
-        density = _Density(x[spread_out], tilted[spread_out])
-        share = (6 * allowed / max(density.cube_root, 1e-100)) ** 1.5 / 6 * _UNEVEN
-        tiny = 1e-3 * allowed * (1 + tilt) / 2
-        even = math.sqrt(4 * allowed)  # even knots would do at this distance; a law gathered at one knot allows more
-        for _ in range(12):
-            offset = np.mod(x, 2 * even)
-            if float(np.dot(tilted, offset * (2 * even - offset))) > allowed:
-                break
-            even *= 2
-        finest = max(even / 2, 20 * spread / _MOST_KNOTS, floor)
-        width = max((float(x[-1]) - float(x[0])) / 16, 2 * finest)
-        start = np.arange(math.floor(min(x[0], 0.0) / width), max(1, math.ceil(x[-1] / width)) + 1)
-        end, kept = int(start[-1]), []
-        edges = density.moments(width * start)
+        halving = _Halving(
+            steps=self.steps,
+            density=_Density(x[spread_out], tilted[spread_out]),
+            allowed=allowed,
+            tiny=1e-3 * allowed * (1 + tilt) / 2,
+            finest=max(_even(x, tilted, allowed) / 2, 20 * spread / _MOST_KNOTS, floor),
+            loud=math.inf if floor else 8 * QUIET / self.steps,
+        )
+        width, index = halving.cells(float(x[0]), float(x[-1]))
+        return Grid(self.origin, width, index)
+
+
+def _even(x: Floats, tilted: Floats, allowed: float) -> float:
+    """A distance at which even knots would do; a law gathered at one knot allows more than a smooth one."""
+    even = math.sqrt(4 * allowed)
+    for _ in range(12):
+        offset = np.mod(x, 2 * even)
+        if float(np.dot(tilted, offset * (2 * even - offset))) > allowed:
+            break
+        even *= 2
+    return even
+
+
+@dataclass(frozen=True)
+class _Halving:
+    """Cells that are halved until none has more than its part of the ``allowed`` error, or all are the ``finest``.
+
+    Cells that hold no more than ``tiny`` do not matter. Cells finer than the finest are made only where they hold at
+    least the mass ``loud``, which quietens the transform.
+    """
+
+    steps: int
+    density: _Density
+    allowed: float
+    tiny: float
+    finest: float
+    loud: float
+
+    def cells(self, low: float, high: float) -> tuple[float, Whole]:
+        """The smallest width, and the knots between ``low`` and ``high`` in multiples of it; 0 is one of them."""
+        width = max((high - low) / 16, 2 * self.finest)
+        start = np.arange(math.floor(min(low, 0.0) / width), max(1, math.ceil(high / width)) + 1)
+        end = int(start[-1])
+        kept: list[Whole] = []
+        # Halvings after which the sum of T indices is still a whole number of the machine.
+        most = 61 - (self.steps * max(abs(int(start[0])), end)).bit_length()
+        edges = self.density.moments(np.asarray(width * start, dtype=float))
         start, left, right = start[:-1], edges[:, :-1], edges[:, 1:]
         while True:
-            low = width * start
-            mass, first, second = right - left
-            lever = first - low * mass
-            error = width * lever - (second - low * (first + lever))
-            matters = (lever > tiny) & (start != -1)
-            split = (error > share) | matters & (np.abs(lever - width / 2 * mass) > _STEEP * width * mass)
-            if split.any():  # no wide cells between narrow ones: the step between them would cost the lower bound
-                those = start[split]
-                split |= matters & (start >= those.min()) & (start <= those.max())
-            if width < 2 * finest:  # as fine as need be, and finer only if that quietens the transform
-                split &= floor == 0 and len(start) <= _MOST_FREE and float(mass[split].sum()) >= 8 * QUIET / self.steps
-            split &= len(start) < _MOST_CELLS
+            split = self._split(start, width, right - left) & (len(kept) < most)
             kept.append(start[~split])
             if not split.any():
                 break
             start, width, left, right = 2 * start[split], width / 2, left[:, split], right[:, split]
-            middle = density.moments(width * (start + 1))
+            middle = self.density.moments(np.asarray(width * (start + 1), dtype=float))
             start = np.concatenate([start, start + 1])
             left, right = np.concatenate([left, middle], axis=1), np.concatenate([middle, right], axis=1)
         levels = len(kept) - 1
         index = np.concatenate([[end << levels], *(part << (levels - level) for level, part in enumerate(kept))])
-        return Grid(self.origin, width, np.sort(index))
+        return width, np.sort(index)
+
+    def _split(self, start: Whole, width: float, moments: Floats) -> NDArray[np.bool_]:
+        """Which of the cells of this width, with these masses and moments, to halve."""
+        share = (6 * self.allowed / max(self.density.cube_root, 1e-100)) ** 1.5 / 6 * _UNEVEN
+        low = width * start
+        mass, first, second = moments
+        lever = first - low * mass
+        error = width * lever - (second - low * (first + lever))
+        matters = (lever > self.tiny) & (start != -1)
+        split = (error > share) | matters & (np.abs(lever - width / 2 * mass) > _STEEP * width * mass)
+        if split.any():  # no wide cells between narrow ones: the step between them would cost the lower bound
+            those = start[split]
+            split |= matters & (start >= those.min()) & (start <= those.max())
+        if width < 2 * self.finest:
+            split &= len(start) <= _MOST_FREE and float(mass[split].sum()) >= self.loud
+        split &= len(start) < _MOST_CELLS
+        return np.asarray(split)

@@ -26,7 +26,7 @@ _ANGLES = np.multiply.outer([-1.0, 1.0], np.geomspace(0.3, 20, 8)).ravel()  # of
 
 
 @dataclass(frozen=True)
-class Plan:
+class TransformPlan:
     """How to compose T copies of a tilted lattice: ``size`` knots from loss ``low`` hold all but a trifle of their law.
 
     Its transform vanishes, for all that matters, except at the first ``few`` frequencies.
@@ -43,7 +43,7 @@ class Plan:
     room: int
 
     @classmethod
-    def of(cls, lattice: Lattice, steps: int, tilt: float, room: int = 1) -> "Plan":
+    def of(cls, lattice: Lattice, steps: int, tilt: float, room: int = 1) -> "TransformPlan":
         """For ``steps`` copies of ``lattice`` tilted by ``tilt``; lower bounds get more ``room`` than upper ones."""
         log_scale, tilted = lattice.tilted(tilt)
         losses = lattice.losses
@@ -69,7 +69,7 @@ class Plan:
         return self.waves or self.size <= self.room * _LONGEST
 
 
-def compose(plan: Plan) -> Curve:
+def compose(plan: TransformPlan) -> Curve:
     """The curve of the T-fold law."""
     lattice, steps, tilt, size, h = plan.lattice, plan.steps, plan.tilt, plan.size, plan.lattice.h
     # Centre on the mean, so that the phases whose T-th power is taken stay small where the transform is large.
