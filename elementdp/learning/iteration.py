@@ -12,7 +12,6 @@ from torch import nn
 
 from elementdp.learning import checkpoint
 from elementdp.learning._fast.general import Loss, trainable
-from elementdp.learning.clipping import GroupClipper
 from elementdp.learning.data import UserData
 from elementdp.learning.descent import Polyak, descend
 from elementdp.learning.noise import add_noise
@@ -52,9 +51,7 @@ class PrivateIteration:
         if plan.sampler is Sampler.FIXED_USERS:
             users_per_step(plan.q, data.n_users)
         self.model = model.to(device)
-        self.clipper = GroupClipper(
-            model, task.loss, plan.rho, domain=plan.domain, method=plan.method, precision=plan.precision
-        )
+        self.clipper = data.clipper(model, task.loss, plan)
         self.parameters = list(trainable(model).values())
         self.team = Team(device)
         self.optimizer = plan.optimizer(self.parameters) if plan.optimizer else None

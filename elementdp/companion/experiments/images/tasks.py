@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from elementdp.companion.data.pseudo_users import PseudoUsers, pseudo_users
 from elementdp.companion.experiments.images.photo_set import PhotoSet
 from elementdp.companion.experiments.images.running import ImageTask
+from elementdp.companion.experiments.images.shared_photos import PhotoData
 from elementdp.companion.experiments.images.variants import Variant
 from elementdp.learning import UserData
 
@@ -64,8 +65,12 @@ def _task(
     tests, answers = tensor(photos.test_inputs), torch.from_numpy(photos.test_labels)
     halves = [(tests[start::2].contiguous(), answers[start::2]) for start in (0, 1)]  # for tuning, and for reporting
 
+    @lru_cache(maxsize=2)  # tuning asks for the same users again and again, and what they share is found once
+    def shared(who: PseudoUsers) -> PhotoData:
+        return PhotoData(inputs, labels, who, f"{content} {hashlib.sha256(who.image.tobytes()).hexdigest()}")
+
     def data(variant: Variant, repetition: int) -> UserData:
-        return user_data(inputs, labels, held(variant, repetition), content)
+        return shared(held(variant, repetition))
 
     def score(model: nn.Module, part: int) -> float:
         device = next(model.parameters()).device
@@ -80,18 +85,6 @@ def top(scores: Tensor, labels: Tensor, k: int) -> float:
     """The share of rows whose label is among the k best scores."""
     best = scores.topk(min(k, scores.shape[1]), dim=1).indices
     return float((best == labels[:, None]).any(1).double().mean())
-
-
-def user_data(inputs: Tensor, labels: Tensor, held: PseudoUsers, content: str) -> UserData:
-    """What pseudo-users hold, with each photo kept once however many users share it."""
-    image = torch.from_numpy(held.image)
-    return UserData(
-        lambda rows: (inputs[image[rows]], labels[image[rows]]),
-        held.user,
-        held.element,
-        held.users,
-        content=f"{content} {hashlib.sha256(held.image.tobytes()).hexdigest()}",
-    )
 
 
 def tutorial_network() -> nn.Module:
