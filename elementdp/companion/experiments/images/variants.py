@@ -5,9 +5,17 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 
-from elementdp.companion.experiments.printed import paper_delta, printed_sigma
 from elementdp.errors import ArgumentError
-from elementdp.privacy import Band, Sampler, SubsampledGaussian, Unit, account, calibrate
+from elementdp.privacy import (
+    Band,
+    Sampler,
+    SubsampledGaussian,
+    Unit,
+    account,
+    calibrate,
+    calibrate_as_printed,
+    paper_delta,
+)
 
 
 class Accounting(StrEnum):
@@ -87,7 +95,7 @@ def noise_for(variant: Variant, schedule: Schedule) -> float:
         return 0.0
     run = event(variant, schedule, 1.0)
     if variant.accounting is Accounting.PRINTED:
-        return printed_sigma(run, variant.epsilon, variant.delta)
+        return calibrate_as_printed(run, variant.epsilon, variant.delta).sigma
     return calibrate(run, variant.epsilon, variant.delta).sigma
 
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from elementdp.companion.experiments.printed import paper_delta
 from elementdp.errors import ArgumentError, at_least
+from elementdp.privacy import paper_delta
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,7 @@ from enum import StrEnum
 from functools import cache
 
 from elementdp.companion.experiments.logistic.model import Design
-from elementdp.companion.experiments.printed import printed_sigma
-from elementdp.privacy import Band, Sampler, SubsampledGaussian, Unit, account, calibrate
+from elementdp.privacy import Band, Sampler, SubsampledGaussian, Unit, account, calibrate, calibrate_as_printed
 
 
 class LogisticMethod(StrEnum):
@@ -61,7 +60,7 @@ def noise_for(method: LogisticMethod, design: Design, q: float, epsilon: float) 
         return 0.0
     run = event(method, design, q, 1.0)
     if method.printed:
-        return printed_sigma(run, epsilon, design.delta)
+        return calibrate_as_printed(run, epsilon, design.delta).sigma
     return calibrate(run, epsilon, design.delta).sigma
 
 

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from elementdp.companion.experiments.printed import paper_delta
 from elementdp.companion.experiments.words.corpus import Corpus
 from elementdp.companion.experiments.words.histogram import (
     Elements,
@@ -23,6 +22,7 @@ from elementdp.companion.theory.counting.histograms import PAPER_RHOS
 from elementdp.companion.theory.counting.radius import cluster_masses, rho_for
 from elementdp.elements import Clusters
 from elementdp.errors import at_least
+from elementdp.privacy import paper_delta
 from elementdp.privacy.curves import gaussian_mu
 
 Z_90 = 1.64

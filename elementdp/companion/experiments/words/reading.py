@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from elementdp.companion.experiments.printed import paper_delta
 from elementdp.companion.experiments.words.corpus import Corpus
 from elementdp.companion.experiments.words.figure import WordsPoint
 from elementdp.companion.experiments.words.histogram import Elements, Halves, Sensitivity, noise_scale
 from elementdp.companion.experiments.words.prepare import Prepared
 from elementdp.companion.theory.counting.projection import projected_means
 from elementdp.elements import Clusters
+from elementdp.privacy import paper_delta
 
 
 @dataclass(frozen=True)

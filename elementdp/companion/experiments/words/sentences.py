@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from scipy import stats
 
-from elementdp.companion.experiments.printed import paper_delta
 from elementdp.companion.experiments.sentence import Sentence
 from elementdp.companion.experiments.words.figure import PartitionSummary, WordsPoint, slope
 from elementdp.companion.experiments.words.histogram import Sensitivity, true_epsilon
+from elementdp.privacy import paper_delta
 
 ROUGHLY_LINEAR = 0.9
 """R² from which we call points on a logarithmic scale "roughly linear"."""
