@@ -1,7 +1,7 @@
 """Elements: partitions of a data space, and the distances between users and samples they give."""
 
 from elementdp.elements.clusters import Clusters, kmeans, nearest
-from elementdp.elements.distance import are_neighbours, sample_distance, user_distance, user_distances
+from elementdp.elements.distance import are_neighbours, sample_distance, user_distance
 from elementdp.elements.partition import Item, Partition, UserData
 from elementdp.elements.sensitivity import element_sensitivity, global_sensitivity
 from elementdp.elements.urls import domain_of
@@ -19,5 +19,4 @@ __all__ = [
     "nearest",
     "sample_distance",
     "user_distance",
-    "user_distances",
 ]

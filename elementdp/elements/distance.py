@@ -4,11 +4,8 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
-from scipy.sparse import csr_array
 
-from elementdp.elements.clusters import Clusters
 from elementdp.elements.partition import Partition, UserData
 from elementdp.errors import ArgumentError
 
@@ -37,19 +34,6 @@ def sample_distance(sample: Sequence[UserData], sample_prime: Sequence[UserData]
 def are_neighbours(sample: Sequence[UserData], sample_prime: Sequence[UserData], partition: Partition) -> bool:
     """Whether the samples are element-neighbours: the same but for at most one element of at most one user."""
     return sample_distance(sample, sample_prime, partition) <= 1
-
-
-def user_distances(x: csr_array, x_prime: csr_array, clusters: Clusters) -> NDArray[np.int64]:
-    """d_user row by row for two users × items count matrices; never dense."""
-    if x.shape != x_prime.shape or x.shape[1] != clusters.labels.size:
-        raise ArgumentError(
-            "x_prime", x_prime.shape, f"of shape {x.shape}, one column for each of the clusters' labels"
-        )
-    difference = csr_array(x - x_prime)
-    difference.eliminate_zeros()
-    users = np.repeat(np.arange(x.shape[0]), np.diff(difference.indptr))
-    pairs = np.unique(users * np.int64(clusters.count) + clusters.labels[difference.indices])
-    return np.bincount(pairs // clusters.count, minlength=x.shape[0])
 
 
 def _differing(x: Parts, y: Parts) -> int:

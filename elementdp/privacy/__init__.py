@@ -16,22 +16,17 @@ if TYPE_CHECKING:
         compose_optimal,
         compose_optimal_epsilon,
         group,
-        group_as_printed,
-        post_process,
     )
     from elementdp.privacy.curves import (
         gaussian_delta,
         gaussian_epsilon,
         gaussian_mu,
-        gaussian_sigma,
-        laplace_delta,
-        laplace_epsilon,
     )
     from elementdp.privacy.digits import rounded_down, rounded_up
     from elementdp.privacy.events import SubsampledGaussian
     from elementdp.privacy.guarantee import Guarantee, Relation, RenyiGuarantee, Sampler, Unit
     from elementdp.privacy.printed import calibrate_as_printed, claimed, paper_delta
-    from elementdp.privacy.renyi import mironov, printed_epsilon, printed_renyi, tightest, tightest_delta
+    from elementdp.privacy.renyi import mironov, printed_epsilon, printed_renyi, tightest
 
 __all__ = [
     "Band",
@@ -57,14 +52,9 @@ __all__ = [
     "gaussian_delta",
     "gaussian_epsilon",
     "gaussian_mu",
-    "gaussian_sigma",
     "group",
-    "group_as_printed",
-    "laplace_delta",
-    "laplace_epsilon",
     "mironov",
     "paper_delta",
-    "post_process",
     "printed_epsilon",
     "printed_renyi",
     "promise",
@@ -73,7 +63,6 @@ __all__ = [
     "rounded_down",
     "rounded_up",
     "tightest",
-    "tightest_delta",
     "worst_case",
 ]
 
@@ -85,12 +74,12 @@ __getattr__, __dir__ = lazy(
         ".accountant": "LeastNoiseWarning account calibrate delta_at promise",
         ".band": "Band",
         ".composition": "compose_advanced compose_advanced_as_printed compose_basic "
-        "compose_optimal compose_optimal_epsilon group group_as_printed post_process",
-        ".curves": "gaussian_delta gaussian_epsilon gaussian_mu gaussian_sigma laplace_delta laplace_epsilon",
+        "compose_optimal compose_optimal_epsilon group",
+        ".curves": "gaussian_delta gaussian_epsilon gaussian_mu",
         ".digits": "rounded_down rounded_up",
         ".events": "SubsampledGaussian",
         ".guarantee": "Guarantee Relation RenyiGuarantee Sampler Unit",
         ".printed": "calibrate_as_printed claimed paper_delta",
-        ".renyi": "mironov printed_epsilon printed_renyi tightest tightest_delta",
+        ".renyi": "mironov printed_epsilon printed_renyi tightest",
     },
 )

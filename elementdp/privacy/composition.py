@@ -1,4 +1,4 @@
-"""Composition, group privacy and post-processing of (ε, δ) guarantees (section Properties)."""
+"""Composition and group privacy of (ε, δ) guarantees (section Properties)."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -114,13 +114,6 @@ def group(guarantee: Guarantee, size: int) -> Guarantee:
     return replace(guarantee, epsilon=size * guarantee.epsilon, delta=delta)
 
 
-def group_as_printed(guarantee: Guarantee, size: int) -> Guarantee:
-    """corollary:group-privacy exactly as printed: (kε, k·e^{(k−1)ε}·δ)."""
-    at_least("size", size, 1)
-    delta = _grown(guarantee.delta, np.full(1, math.log(size) + (size - 1) * guarantee.epsilon))
-    return replace(guarantee, epsilon=size * guarantee.epsilon, delta=delta)
-
-
 def _grown(delta: float, exponents: Floats) -> float:
     """Σ e^x·δ, at most 1: in logarithms, since a tiny δ times what overflows may be anything.
 
@@ -130,11 +123,6 @@ def _grown(delta: float, exponents: Floats) -> float:
         return 0.0
     grown = math.log(delta) + float(logsumexp(exponents))
     return math.exp(min(0.0, grown + 4 * math.ulp(max(abs(grown), abs(math.log(delta)), 1.0))))
-
-
-def post_process(guarantee: Guarantee) -> Guarantee:
-    """corollary:post-processing: any function of the output keeps the guarantee, unchanged."""
-    return guarantee
 
 
 def _same(parts: Sequence[Guarantee]) -> Guarantee:

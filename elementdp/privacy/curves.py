@@ -1,4 +1,4 @@
-"""Exact privacy curves δ(ε) of the Gaussian and Laplace mechanisms, and their inverses."""
+"""The exact privacy curve δ(ε) of the Gaussian mechanism, and its inverses."""
 
 import math
 
@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 from scipy.special import erfcx, log_ndtr
 
-from elementdp.errors import nonnegative, positive, probability
+from elementdp.errors import nonnegative, probability
 
 Floats = NDArray[np.float64]
 
@@ -66,22 +66,3 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     while gaussian_log_delta(epsilon, high) <= target:
         high *= 2
     return float(brentq(lambda mu: float(gaussian_log_delta(epsilon, mu)) - target, low, high, rtol=1e-13))
-
-
-def gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
-    """The smallest noise that makes the Gaussian mechanism (ε, δ)-differentially private."""
-    return positive("sensitivity", sensitivity) / gaussian_mu(epsilon, delta)
-
-
-def laplace_delta(epsilon: float, shift: float) -> float:
-    """δ(ε) of the Laplace mechanism, ``shift`` = sensitivity/scale: max(0, 1 − e^((ε − shift)/2))."""
-    nonnegative("epsilon", epsilon)
-    nonnegative("shift", shift)
-    return max(0.0, -math.expm1((epsilon - shift) / 2))
-
-
-def laplace_epsilon(delta: float, shift: float) -> float:
-    """The smallest ε with δ(ε) ≤ ``delta`` for the Laplace mechanism."""
-    probability("delta", delta)
-    nonnegative("shift", shift)
-    return 0.0 if delta == 1 else max(0.0, shift + 2 * math.log1p(-delta))

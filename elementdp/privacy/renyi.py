@@ -84,13 +84,6 @@ def tightest(epsilon: float, order: float, delta: float) -> float:
     return max(0.0, epsilon + math.log1p(-1 / order) - (math.log(delta) + math.log(order)) / (order - 1))
 
 
-def tightest_delta(epsilon_renyi: float, order: float, epsilon: float) -> float:
-    """The δ at ``epsilon`` by the same rule: e^{(α−1)(ε_α−ε)}/(α−1) · (1−1/α)^α."""
-    _check(epsilon_renyi, order, 1.0)
-    log_delta = (order - 1) * (epsilon_renyi - epsilon) - math.log(order - 1) + order * math.log1p(-1 / order)
-    return math.exp(min(0.0, log_delta))
-
-
 def _check(epsilon: float, order: float, delta: float) -> None:
     nonnegative("epsilon", epsilon)
     probability("delta", delta, low_open=True)

@@ -1,65 +1,53 @@
-"""Optimal composition three ways: exact products, sign patterns, binomial sums."""
+"""Optimal composition by binomial sums and by the accountant, against exact products of canonical pairs."""
 
 import math
 from fractions import Fraction
 
 import pytest
 
-from elementdp.audit.composition import (
-    optimal_delta,
-    optimal_delta_equal,
-    worst_composition,
-)
-from elementdp.audit.finite import hockey_stick
-from elementdp.errors import ArgumentError
+from elementdp.audit.composition import optimal_delta_equal
+from elementdp.audit.finite import canonical_pair, hockey_stick, independent
 from elementdp.privacy import Guarantee, Unit
 from elementdp.privacy.composition import compose_advanced, compose_advanced_as_printed, compose_optimal
+
+
+def exact_delta(total, levels):
+    """The hockey-stick divergence of the product of canonical pairs with these (e^ε, δ), in fractions."""
+    pairs = [canonical_pair(Fraction(odds), Fraction(leak)) for odds, leak in levels]
+    return float(hockey_stick(*(independent(*side) for side in zip(*pairs, strict=True)), Fraction(total)))
 
 
 @pytest.mark.parametrize("k", [1, 2, 5])
 @pytest.mark.parametrize("leak", [Fraction(0), Fraction(1, 20)])
 @pytest.mark.parametrize("total", [Fraction(1), Fraction(2), Fraction(9, 2), Fraction(200)])
-def test_the_three_routes_agree(k, leak, total):
-    odds = Fraction(3, 2)
-    exact = float(hockey_stick(*worst_composition(odds, leak, k), total))
-    epsilon, at = math.log(1.5), math.log(total)
-    assert optimal_delta(at, [epsilon] * k, [float(leak)] * k) == pytest.approx(exact, abs=1e-13)
-    assert optimal_delta_equal(at, epsilon, float(leak), k) == pytest.approx(exact, abs=1e-13)
+def test_binomial_sums_are_exact(k, leak, total):
+    exact = exact_delta(total, [(Fraction(3, 2), leak)] * k)
+    assert optimal_delta_equal(math.log(total), math.log(1.5), float(leak), k) == pytest.approx(exact, abs=1e-13)
 
 
-def test_unequal_levels_do_not_depend_on_the_order():
-    first = optimal_delta(0.7, [0.1, 0.5, 1.0], [0.0, 1e-3, 1e-2])
-    assert optimal_delta(0.7, [1.0, 0.1, 0.5], [1e-2, 0.0, 1e-3]) == pytest.approx(first, rel=1e-12)
-
-
-def parts(epsilons, deltas):
-    return [Guarantee(epsilon, delta, Unit.ELEMENT) for epsilon, delta in zip(epsilons, deltas, strict=True)]
+def parts(levels):
+    return [Guarantee(math.log(odds), float(leak), Unit.ELEMENT) for odds, leak in levels]
 
 
 def test_printed_delta_is_refuted_for_one_mechanism_without_epsilon():
-    printed = compose_advanced_as_printed(parts([0.0], [0.1]), 1e-3)
+    printed = compose_advanced_as_printed(parts([(1, 0.1)]), 1e-3)
     assert printed.epsilon == 0
-    assert optimal_delta(0.0, [0.0], [0.1]) == pytest.approx(0.1)  # total variation
+    assert exact_delta(1, [(1, 0.1)]) == pytest.approx(0.1)  # total variation
     assert printed.delta == pytest.approx(0.051)
 
 
-@pytest.mark.parametrize("epsilons", [[0.3], [0.05] * 10, [2.0, 0.1, 0.7, 1.3], [4.0, 4.0]])
+@pytest.mark.parametrize("odds", [[1.375], [1.0625] * 5, [8.0, 1.125, 2.0, 3.75], [50.0, 50.0]])
 @pytest.mark.parametrize("slack", [1e-9, 1e-3, 0.4])
-def test_advanced_composition_bounds_the_optimum(epsilons, slack):
-    deltas = [1e-4 * (i + 1) for i in range(len(epsilons))]
-    repaired = compose_advanced(parts(epsilons, deltas), slack)
-    assert optimal_delta(repaired.epsilon, epsilons, deltas) <= repaired.delta * (1 + 1e-9)
-    assert repaired.delta <= slack + sum(deltas)
-    assert repaired.epsilon <= compose_advanced_as_printed(parts(epsilons, deltas), slack).epsilon
+def test_advanced_composition_bounds_the_optimum(odds, slack):
+    levels = [(one, 1e-4 * (i + 1)) for i, one in enumerate(odds)]
+    repaired = compose_advanced(parts(levels), slack)
+    assert exact_delta(math.exp(repaired.epsilon), levels) <= repaired.delta * (1 + 1e-9)
+    assert repaired.delta <= slack + sum(leak for _, leak in levels)
+    assert repaired.epsilon <= compose_advanced_as_printed(parts(levels), slack).epsilon
 
 
-@pytest.mark.parametrize("total", [0.0, 0.4, 1.7])
-def test_agrees_with_the_accountant(total):
-    epsilons, deltas = [0.1, 0.5, 0.5, 1.0], [0.0, 1e-3, 1e-2, 0.0]
-    other = compose_optimal(parts(epsilons, deltas), epsilon=total)
-    assert optimal_delta(total, epsilons, deltas) == pytest.approx(other.delta, rel=1e-9)
-
-
-def test_too_many_patterns_are_refused():
-    with pytest.raises(ArgumentError, match="between 1 and"):
-        optimal_delta(1.0, [0.1] * 40, [0.0] * 40)
+@pytest.mark.parametrize("total", [1.0, 1.5, 5.5])
+def test_the_accountant_is_exact_for_unequal_levels(total):
+    levels = [(1.125, 0), (1.625, 1e-3), (1.625, 1e-2), (2.75, 0)]
+    found = compose_optimal(parts(levels), epsilon=math.log(total))
+    assert found.delta == pytest.approx(exact_delta(total, levels), rel=1e-9)

@@ -2,21 +2,17 @@
 
 from itertools import permutations
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.sparse import csr_array
 
 from elementdp.elements import (
-    Clusters,
     Partition,
     are_neighbours,
     element_sensitivity,
     global_sensitivity,
     sample_distance,
     user_distance,
-    user_distances,
 )
 from elementdp.errors import ArgumentError
 
@@ -64,18 +60,6 @@ def test_large_sample_with_one_changed_user_is_quick() -> None:
     sample = [[u, u + 1] for u in range(5000)]
     changed = [*sample[1:], [0, 7, 7]]
     assert sample_distance(sample, changed, Partition.identity()) == 2
-
-
-def test_rows_of_sparse_matrices() -> None:
-    rng = np.random.default_rng(0)
-    x, y = rng.integers(0, 2, size=(2, 40, 12))
-    clusters = Clusters(rng.integers(0, 5, size=12))
-    by_label = Partition.from_key(lambda item: int(clusters.labels[item]))
-    expected = [
-        user_distance(dict(enumerate(a.tolist())), dict(enumerate(b.tolist())), by_label)
-        for a, b in zip(x, y, strict=True)
-    ]
-    assert user_distances(csr_array(x), csr_array(y), clusters).tolist() == expected
 
 
 def test_sensitivities_of_a_count() -> None:
