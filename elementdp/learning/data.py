@@ -14,10 +14,10 @@ from torch.utils.data import Dataset, TensorDataset, default_collate
 
 from elementdp.errors import ArgumentError, at_least
 from elementdp.learning._fast.general import Loss
-from elementdp.learning._fast.segments import Pair
 from elementdp.learning.batch import Batch
 from elementdp.learning.clipping import GroupClipper
 from elementdp.learning.plan import Plan
+from elementdp.learning.rows import Pair
 from elementdp.privacy import Unit
 
 Indices = NDArray[np.int64]

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 
 from elementdp.learning import checkpoint
@@ -62,9 +63,14 @@ class PrivateIteration:
         self.random = self.team.shared(Randomness.secret() if seed is None else Randomness.seeded(seed))
         self.saved: tuple[Path, int] | None = None
         self.groups = data.groups(self.unit)
-        self.clipper.prepare(data.batch(self.unit, np.arange(min(8, len(self.groups)))))
+        self.clipper.prepare(data.batch(self.unit, self._spread()))
         if self.team.size > 1:
             self.model.load_state_dict(self.team.shared({k: v.cpu() for k, v in self.model.state_dict().items()}))
+
+    def _spread(self) -> NDArray[np.int64]:
+        """Groups from all over the data, as many as a step has: what the model is looked at with."""
+        count = min(len(self.groups), max(8, math.ceil(self.plan.q * len(self.groups))))
+        return np.unique(np.linspace(0, len(self.groups) - 1, count).round().astype(np.int64))
 
     def advance(self) -> None:
         """One step."""
@@ -73,6 +79,8 @@ class PrivateIteration:
         if self.team.size > 1:
             chosen = chosen[self.groups.user[chosen] % self.team.size == self.team.rank]
         step = plan.step(k)
+        if k & (k - 1) == 0:  # steps 1, 2, 4, 8 …
+            self.clipper.check(self.data.batch(self.unit, chosen))
         with torch.random.fork_rng([self.device] if self.device.type == "cuda" else []):
             passes = self.random.stream(Purpose.PASSES, k).words(self.team.size)
             torch.manual_seed(int(passes[self.team.rank] >> np.uint64(1)))  # dropout and the like

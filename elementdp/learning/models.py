@@ -9,7 +9,7 @@ from torch.nn.modules.instancenorm import _InstanceNorm
 from torch.nn.parameter import UninitializedParameter
 
 from elementdp.errors import ArgumentError, ElementdpError
-from elementdp.learning._fast.rules import RULES
+from elementdp.learning._fast.rules import RULES, Rule, by_itself
 
 
 class ModelError(ElementdpError):
@@ -20,12 +20,13 @@ def refuse(model: nn.Module) -> None:
     """Raise for a layer that mixes examples or stores what it saw without noise, and for too few digits."""
     for name, module in model.named_modules():
         where = f"layer {name or '(the model)'} ({type(module).__name__})"
-        if isinstance(module, _BatchNorm):
+        if isinstance(module, _BatchNorm) and (module.training or not module.track_running_stats):
             raise ModelError(
                 f"{where} mixes the examples of a batch and keeps their statistics without noise: "
-                f"use torch.nn.GroupNorm(1, {module.num_features}) or LayerNorm instead"
+                f"use torch.nn.GroupNorm(1, {module.num_features}) or LayerNorm instead, or keep the statistics it has "
+                "with eval()"
             )
-        if isinstance(module, _InstanceNorm) and module.track_running_stats:
+        if isinstance(module, _InstanceNorm) and module.track_running_stats and module.training:
             raise ModelError(
                 f"{where} keeps running statistics of the data without noise: set track_running_stats=False"
             )
@@ -47,6 +48,14 @@ def refuse(model: nn.Module) -> None:
         raise ModelError("the model has no parameter with requires_grad=True: nothing to train")
 
 
+def set_training(model: nn.Module) -> None:
+    """Training mode for all layers but those that were put into evaluation mode to keep their statistics."""
+    fixed = [m for m in model.modules() if isinstance(m, _BatchNorm | _InstanceNorm) and not m.training]
+    model.train()
+    for module in fixed:
+        module.eval()
+
+
 def present(device: str | torch.device) -> torch.device:
     """The device, if this machine has it."""
     here = ["cpu:0", *(f"cuda:{i}" for i in range(torch.cuda.device_count()))]
@@ -60,13 +69,18 @@ def present(device: str | torch.device) -> torch.device:
     return found
 
 
-def fast_layers(model: nn.Module) -> dict[str, nn.Module] | None:
-    """The layers with a fast rule if they own every trainable parameter, each one alone; otherwise None."""
-    layers: dict[str, nn.Module] = {}
-    for name, module in model.named_modules():
+def layer_rules(model: nn.Module) -> dict[nn.Module, Rule] | None:
+    """The layers that own the trainable parameters, each one alone, and the rule of each; None if there are others.
+
+    A layer without a rule of its own is taken by itself if it has no parts. Recurrent layers are not: one more pass
+    through them costs more than all else.
+    """
+    rules: dict[nn.Module, Rule] = {}
+    for module in model.modules():
         if any(parameter.requires_grad for parameter in module.parameters(recurse=False)):
-            if type(module) not in RULES:  # a subclass may compute something else
+            rule = RULES.get(type(module))  # a subclass may compute something else
+            if rule is None and (isinstance(module, nn.RNNBase | torch.jit.ScriptModule) or any(module.children())):
                 return None
-            layers[name] = module
+            rules[module] = rule or by_itself
     uses = Counter(id(p) for _, p in model.named_parameters(remove_duplicate=False))
-    return None if any(count > 1 for count in uses.values()) else layers
+    return None if any(count > 1 for count in uses.values()) else rules

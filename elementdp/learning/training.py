@@ -17,7 +17,7 @@ from elementdp.learning.checkpoint import Checkpoint
 from elementdp.learning.clipping import Method
 from elementdp.learning.data import UserData
 from elementdp.learning.iteration import History, PrivateIteration, Task
-from elementdp.learning.models import present
+from elementdp.learning.models import present, set_training
 from elementdp.learning.plan import Noise, Plan, Target
 from elementdp.privacy import Guarantee
 from elementdp.privacy.digits import rounded_up
@@ -113,7 +113,7 @@ def train(
         raise ArgumentError("elements_per_user", most, f"at least what users have, {data.most_elements}")
     if checkpoint is not None:
         checkpoint.writable()
-    model.train()
+    set_training(model)
     run = PrivateIteration(Task(model, data, loss, privacy), plan, seed, where)
     if checkpoint is not None:
         checkpoint.writable()

@@ -14,10 +14,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from elementdp.errors import ArgumentError
-from elementdp.learning._fast import convolution, products
-from elementdp.learning._fast.segments import Segments
 from elementdp.learning.batch import Batch
-from elementdp.learning.clipping import GroupClipper, Method
+from elementdp.learning.clipping import GroupClipper, Memory, Method
 from elementdp.learning.models import ModelError
 
 
@@ -148,15 +146,18 @@ MODELS = {
     "layer-norm-last": (lambda: _flat(nn.LayerNorm(6), nn.Tanh()), sequence, Method.FAST),
     "group-norm": (lambda: _flat(nn.Conv2d(3, 4, 3), nn.GroupNorm(2, 4), nn.ReLU()), image, Method.FAST),
     "group-norm-flat": (lambda: nn.Sequential(nn.Linear(6, 4), nn.GroupNorm(2, 4)), vector, Method.FAST),
-    "conv3d": (lambda: _flat(nn.Unflatten(2, (1, 7)), nn.Conv3d(3, 2, (1, 3, 2))), image, Method.VECTORIZED),
-    "prelu": (lambda: nn.Sequential(nn.Linear(6, 5), nn.PReLU(), nn.Linear(5, 4)), vector, Method.VECTORIZED),
-    "tied": (Tied, words, Method.VECTORIZED),
-    "weight-used-elsewhere": (Functional, vector, Method.VECTORIZED),
-    "sequence-first": (SequenceFirst, sequence, Method.VECTORIZED),
+    "conv3d": (lambda: _flat(nn.Unflatten(2, (1, 7)), nn.Conv3d(3, 2, (1, 3, 2))), image, Method.FAST),
+    "prelu": (lambda: nn.Sequential(nn.Linear(6, 5), nn.PReLU(), nn.Linear(5, 4)), vector, Method.FAST),
+    "prelu-channels": (lambda: _flat(nn.Conv2d(3, 4, 3), nn.PReLU(4)), image, Method.FAST),
+    "rms-norm": (lambda: _flat(nn.Linear(6, 6), nn.RMSNorm(6)), sequence, Method.FAST),
+    "transposed": (lambda: _flat(nn.ConvTranspose1d(3, 4, 3)), line, Method.FAST),
+    "tied": (Tied, words, None),
+    "weight-used-elsewhere": (Functional, vector, None),
+    "sequence-first": (SequenceFirst, sequence, None),
     "attention": (Attention, sequence, None),
     "lstm": (Recurrent, sequence, None),
     "branching": (Branching, vector, Method.LOOP),
-    "instance-norm": (lambda: _flat(nn.InstanceNorm2d(3, affine=True)), image, Method.VECTORIZED),
+    "instance-norm": (lambda: _flat(nn.InstanceNorm2d(3, affine=True)), image, Method.FAST),
 }
 SIZES = (1, 1, 1, 2, 2, 3, 5, 1, 4)  # ragged, some alone, not in order
 
@@ -199,29 +200,24 @@ def test_every_layer_agrees_with_a_loop_over_groups(name, dtype, tolerance):
 
 
 @pytest.mark.parametrize("name", ["conv2d", "conv2d-options", "conv1d", "wide-linear", "used-twice", "group-norm"])
-def test_small_memory_changes_nothing(name, monkeypatch):
+def test_small_memory_changes_nothing(name):
     """The pieces that bound memory: chunks of rows, groups larger than a chunk, gradients too large to keep."""
-    for module, limit in ((products, "KEEP_BYTES"), (convolution, "KEEP_BYTES"), (convolution, "CACHE_BYTES")):
-        monkeypatch.setattr(module, limit, 300)
-    monkeypatch.setattr("elementdp.learning.clipping.CHUNK_BYTES", {"cpu": 400})
     model, inputs, targets, _ = build(name)
     expected, _ = clipped_sum(model, cross_entropy, inputs, targets, SIZES, 0.7)
-    clipper = GroupClipper(model, cross_entropy, 0.7)
+    clipper = GroupClipper(model, cross_entropy, 0.7, memory=Memory(chunk=400, keep=300, cache=300))
     found = clipper(Batch.of(inputs, targets, SIZES))
     assert clipper.rows < max(SIZES)
     assert_same(found.gradients, expected, 1e-12)
 
 
-def test_many_channels_use_the_matrix_form(monkeypatch):
-    monkeypatch.setattr(convolution, "KEEP_BYTES", 1)
+def test_many_channels_agree_where_gradients_are_not_kept():
     torch.manual_seed(1)
     model = _flat(nn.Conv2d(24, 30, 3)).double()
     inputs = torch.randn(6, 24, 4, 4, dtype=torch.float64)
     model(inputs)
     targets = torch.randint(4, (6,))
-    assert convolution._prefers_matrix(model[0], [products.Call(inputs, model[0](inputs))], Segments((1, 2)))
     expected, _ = clipped_sum(model, cross_entropy, inputs, targets, (1, 2, 3), 0.5)
-    found = GroupClipper(model, cross_entropy, 0.5)(Batch.of(inputs, targets, (1, 2, 3)))
+    found = GroupClipper(model, cross_entropy, 0.5, memory=Memory(keep=1))(Batch.of(inputs, targets, (1, 2, 3)))
     assert_same(found.gradients, expected, 1e-12)
 
 
@@ -270,19 +266,30 @@ def test_opposite_gradients_cancel_without_letting_more_than_rho_through():
         assert norm <= rho * (1 + 1e-5)
 
 
+def product_norms(left, right, sizes, bias=False):
+    """Norms of the gradients of a linear layer whose rows have these inputs (right) and output gradients (left)."""
+    model = nn.Linear(right.shape[1], left.shape[1], bias=bias)
+    with torch.no_grad():
+        model.weight.zero_()
+    shares = torch.tensor(sizes).repeat_interleave(torch.tensor(sizes))[:, None]
+    clipper = GroupClipper(model, lambda out, y: (out * y).sum(1), math.inf, method="fast")
+    clipper.prepare(Batch.of(torch.randn(4, right.shape[1]), torch.randn(4, left.shape[1]), (2, 2)))
+    return clipper(Batch.of(right, left * shares, sizes)).norms.double()
+
+
 def test_long_rows_that_cancel_are_not_taken_too_small():
     """Rounding in a Gram sum grows with the width: a norm that it nearly hides must not come out smaller."""
     torch.manual_seed(0)
     pairs, width, eps = 40, 20_000, torch.finfo(torch.float32).eps
     row, nudge, grad = torch.rand(pairs, width) + 0.5, torch.randn(pairs, width), torch.randn(pairs, 50)
     nudge *= (16 * eps) ** 0.5 * row.norm(dim=1, keepdim=True) / nudge.norm(dim=1, keepdim=True)
-    inputs = torch.stack([row, row + nudge], 1).view(2 * pairs, 1, width)
-    grads = torch.stack([grad, -grad], 1).view(2 * pairs, 1, 50)
-    found = products.product_squares(grads, inputs, Segments((2,) * pairs))
+    inputs = torch.stack([row, row + nudge], 1).view(2 * pairs, width)
+    grads = torch.stack([grad, -grad], 1).view(2 * pairs, 50)
+    found = product_norms(grads, inputs, (2,) * pairs)
     formed = grads.double().view(pairs, 2, 50).mT @ inputs.double().view(pairs, 2, width)
-    exact = formed.square().sum((1, 2))
+    exact = formed.square().sum((1, 2)).sqrt()
     assert (found >= exact * (1 - 1e-5)).all()
-    assert (found <= exact * 10).all()
+    assert (found <= exact * 4).all()
 
 
 @pytest.mark.parametrize("size", [1e3, 1e6, 1e12])
@@ -297,14 +304,19 @@ def test_long_rows_that_cancel_are_not_taken_too_small():
     ],
     ids=["formed", "gram", "positions", "convolution", "matrix form"],
 )
-def test_rows_that_cancel_do_not_push_others_out_of_the_sum(model, shape, size, monkeypatch):
+def test_rows_that_cancel_do_not_push_others_out_of_the_sum(model, shape, size):
     """One group more, of two opposite rows: its own gradient is zero, and it must not cost others their digits."""
-    monkeypatch.setattr(convolution, "KEEP_BYTES", 1)
     torch.manual_seed(0)
     inputs, huge = torch.randn(300, *shape), size * (0.5 + torch.rand(1, *shape))
     width = model(inputs).flatten(1).shape[1]
     targets, sign = torch.randn(300, width), torch.ones(1, width)
-    clipper = GroupClipper(model, lambda out, y: (out.flatten(1) * y.view(len(y), -1)).sum(1), 1.0, method="fast")
+    clipper = GroupClipper(
+        model,
+        lambda out, y: (out.flatten(1) * y.view(len(y), -1)).sum(1),
+        1.0,
+        method="fast",
+        memory=Memory(keep=1),
+    )
     without = clipper(Batch.of(inputs, targets, (1,) * 300)).gradients
     batch = Batch.of(torch.cat([inputs, huge, huge]), torch.cat([targets, sign, -sign]), (1,) * 300 + (2,))
     moved = sum(float((a - b).square().sum()) for a, b in zip(clipper(batch).gradients, without, strict=True)) ** 0.5
@@ -316,27 +328,23 @@ def test_rows_that_cancel_do_not_push_others_out_of_the_sum(model, shape, size, 
 @pytest.mark.parametrize("exchanged", [False, True])
 def test_a_gram_matrix_that_underflows_is_not_taken_for_zero(small, bias, exchanged):
     """Inputs of 10¹⁷ before a normalisation have gradients of 10⁻²³: squares vanish, products need not."""
-    left, right = torch.full((1, 1, 1000), small), torch.full((1, 1, 1000), 5e17)
+    left, right = torch.full((1, 1000), small), torch.full((1, 1000), 5e17)
     if exchanged:
         left, right = right, left
     exact = float(left.double().norm()) * float(right.double().norm())
-    assert float(products.product_squares(left, right, Segments((1,)), bias=bias)) ** 0.5 >= exact
+    assert float(product_norms(left, right, (1,), bias)) >= exact
 
 
 @pytest.mark.parametrize("rows", [64, 65, 67, 7])
-@pytest.mark.parametrize("threads", [1, 2, 3])
-def test_threads_share_a_product_by_rows(rows, threads, monkeypatch):
-    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+def test_sums_do_not_depend_on_the_number_of_threads(rows, monkeypatch):
     torch.manual_seed(0)
-    left, right = torch.randn(rows, 5, dtype=torch.float64), torch.randn(rows, 30, dtype=torch.float64)
-    expected = sum(torch.outer(a, b) for a, b in zip(left, right, strict=True))
-    pieces, bmm = [], torch.bmm
-    monkeypatch.setattr(torch, "bmm", lambda a, b: pieces.append(len(a)) or bmm(a, b))
-    assert torch.allclose(products.product(left, right), expected, rtol=1e-12)
-    assert pieces == ([products.PIECES] if rows > 7 else [])  # whatever the number of threads
-    monkeypatch.setattr(products, "KEEP_BYTES", 1)  # no room for more than the result
-    assert torch.allclose(products.product(left, right), expected, rtol=1e-12)
-    assert len(pieces) <= 1
+    model, inputs, targets = nn.Linear(30, 5), torch.randn(rows, 30), torch.randint(5, (rows,))
+    found = []
+    for threads in (1, 2, 3):
+        monkeypatch.setattr(torch, "get_num_threads", lambda threads=threads: threads)
+        found.append(GroupClipper(model, cross_entropy, 0.5)(Batch.of(inputs, targets, (1,) * rows)).gradients)
+    for other in found[1:]:
+        assert all(torch.equal(a, b) for a, b in zip(found[0], other, strict=True))
 
 
 def test_an_empty_batch_is_zero():
@@ -378,7 +386,7 @@ def test_element_sensitivity_is_at_most_two_rho(data):
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=12), st.integers(1, 20))
 def test_chunks_keep_groups_whole(sizes, rows):
     batch = Batch(tuple(sizes), lambda rows: (torch.zeros(0), torch.zeros(0)))
-    chunks = batch.chunks(rows)
+    chunks = batch.chunks(rows, Memory())
     assert [size for _, segments in chunks for size in segments.sizes] == sizes
     assert all(s.rows == r.stop - r.start and (s.rows <= rows or len(s) == 1) for r, s in chunks)
     assert chunks[0][0].start == 0
@@ -399,18 +407,15 @@ class Largest(TorchDispatchMode):
 
 
 @pytest.mark.parametrize("name", ["wide", "convolution"])
-def test_memory_does_not_hold_a_gradient_per_example(name, monkeypatch):
+def test_memory_does_not_hold_a_gradient_per_example(name):
     """No tensor comes near examples × parameters (nor groups × parameters)."""
-    monkeypatch.setattr(products, "KEEP_BYTES", 1 << 16)
-    monkeypatch.setattr(convolution, "KEEP_BYTES", 1 << 16)
-    monkeypatch.setattr(convolution, "CACHE_BYTES", 1 << 16)
     torch.manual_seed(0)
     model = (
         nn.Linear(200, 150) if name == "wide" else nn.Sequential(nn.Conv2d(8, 64, 5), nn.Flatten(), nn.Linear(64, 4))
     )
     inputs = torch.randn(400, 200) if name == "wide" else torch.randn(400, 8, 5, 5)
     batch = Batch.of(inputs, torch.randint(4, (400,)), (1,) * 100 + (3,) * 100)
-    clipper = GroupClipper(model, cross_entropy, 1.0)
+    clipper = GroupClipper(model, cross_entropy, 1.0, memory=Memory(keep=1 << 16, cache=1 << 16))
     clipper.prepare(batch)
     with Largest() as seen:
         clipper(batch)
@@ -453,7 +458,7 @@ def test_a_layer_called_by_keyword_is_not_missed():
     expected, _ = clipped_sum(model, cross_entropy, inputs, targets, (1, 2, 3), 0.5)
     clipper = GroupClipper(model, cross_entropy, 0.5)
     assert_same(clipper(Batch.of(inputs, targets, (1, 2, 3))).gradients, expected, 1e-5)
-    assert clipper.method is Method.VECTORIZED
+    assert clipper.method is not Method.FAST
 
 
 class MeanFree(nn.Module):
@@ -563,37 +568,26 @@ def _turned(module, inputs, output):
     return -output
 
 
-class Centred(nn.Module):
-    """Takes the mean of the batch away: mixes examples."""
-
-    def forward(self, x):
-        return x - x.mean(0)
-
-
 @pytest.mark.filterwarnings("ignore:.*weight_norm.*:FutureWarning")
-@pytest.mark.parametrize("name", ["hook", "weight norm", "sparse", "small loss"])
+@pytest.mark.parametrize("name", ["hook", "weight norm", "sparse"])
 def test_a_rule_has_to_find_the_gradient_and_not_only_its_norm(name):
     torch.manual_seed(0)
-    inputs, targets, scale = torch.randn(12, 6), torch.randint(4, (12,)), 1.0
+    inputs, targets = torch.randn(12, 6), torch.randint(4, (12,))
     model = nn.Sequential(nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 4))
     if name == "hook":
         model[0].register_forward_hook(_turned)
     elif name == "weight norm":
         nn.utils.weight_norm(model[0])
-    elif name == "sparse":
+    else:
         model[0], inputs = nn.Embedding(9, 5, sparse=True), torch.randint(9, (12,))
-    else:  # examples are mixed, and the loss is too small for that to show against 1
-        model, scale = nn.Sequential(nn.Linear(6, 5), Centred(), nn.Linear(5, 4)), 1e-6
-    found = GroupClipper(model, lambda out, y: scale * cross_entropy(out, y), math.inf)(
-        Batch.of(inputs, targets, (4, 8))
-    )
+    found = GroupClipper(model, cross_entropy, math.inf)(Batch.of(inputs, targets, (4, 8)))
     expected = [torch.zeros_like(p) for p in model.parameters()]
     for rows in (slice(0, 4), slice(4, 12)):
-        loss = scale * cross_entropy(model(inputs[rows]), targets[rows]).mean()
+        loss = cross_entropy(model(inputs[rows]), targets[rows]).mean()
         for total, gradient in zip(expected, torch.autograd.grad(loss, list(model.parameters())), strict=True):
             total += gradient.to_dense()
     for one, other in zip(found.gradients, expected, strict=True):
-        assert torch.allclose(one, other, rtol=1e-3, atol=1e-5 * scale)
+        assert torch.allclose(one, other, rtol=1e-3, atol=1e-5)
 
 
 def test_a_method_is_not_chosen_where_gradients_vanish():
@@ -602,7 +596,7 @@ def test_a_method_is_not_chosen_where_gradients_vanish():
     start = copy.deepcopy(model.state_dict())
     clipper = GroupClipper(model, cross_entropy, 0.5)
     clipper.prepare(Batch.of(inputs, targets, (1,) * 12))
-    assert clipper.method is Method.VECTORIZED
+    assert clipper.method is not Method.FAST
     assert all(torch.equal(value, start[name]) for name, value in model.state_dict().items())
 
 

@@ -11,10 +11,9 @@ from torch import nn
 from torch.backends import cuda, cudnn, mkldnn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from elementdp.learning._fast import convolution
-from elementdp.learning._fast.precision import exact
 from elementdp.learning.batch import Batch
-from elementdp.learning.clipping import GroupClipper
+from elementdp.learning.clipping import GroupClipper, Memory
+from elementdp.learning.precision import exact
 
 SETTINGS = (torch.backends, cudnn, mkldnn, cuda.matmul, cudnn.conv, mkldnn.matmul, mkldnn.conv)
 
@@ -66,15 +65,15 @@ MODELS = {
 
 @pytest.mark.parametrize("method", ["fast", "loop"])
 @pytest.mark.parametrize("name", MODELS)
-def test_a_group_adds_at_most_rho_on_a_device_with_tensor_cores(name, method, monkeypatch):
+def test_a_group_adds_at_most_rho_on_a_device_with_tensor_cores(name, method):
     torch.set_float32_matmul_precision("medium")
-    monkeypatch.setattr(convolution, "KEEP_BYTES", 0)  # norms and sums by different products, as with many channels
     before, rho, most = settings(), 1e-3, 0.0
     for seed in range(8):
         torch.manual_seed(seed)
         model = MODELS[name]()
         inputs = torch.randn(6, 3, 4, 4) if name == "convolution" else torch.randn(6, model.in_features)
-        clip = GroupClipper(model, cross_entropy, rho, method=method)
+        # Norms and sums by different products, as with many channels.
+        clip = GroupClipper(model, cross_entropy, rho, method=method, memory=Memory(keep=1))
         with TensorCores():
             found = clip(Batch.of(inputs, torch.randint(0, 3, (6,)), [6]))
         most = max(most, float(torch.cat([g.double().flatten() for g in found.gradients]).norm()))
@@ -122,7 +121,7 @@ def test_settings_are_exact_within_and_the_callers_own_afterwards(chosen):
 def test_a_default_that_follows_its_parent_still_does():
     """torch's own default for convolutions is TF32 unless the parent says otherwise; it has no name to set it by."""
     code = (
-        "import torch; from elementdp.learning._fast.precision import exact\n"
+        "import torch; from elementdp.learning.precision import exact\n"
         "with exact(): pass\n"
         "conv = torch.backends.cudnn.conv; first = conv.fp32_precision\n"
         "torch.backends.fp32_precision = 'ieee'; print(first, conv.fp32_precision)"

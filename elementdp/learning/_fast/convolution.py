@@ -9,7 +9,6 @@ from torch.nn import functional
 from torch.nn.grad import conv2d_weight
 
 from elementdp.learning._fast.products import (
-    KEEP_BYTES,
     Call,
     Gradients,
     Layer,
@@ -20,9 +19,6 @@ from elementdp.learning._fast.products import (
     smallest_square,
 )
 from elementdp.learning._fast.segments import Segments
-
-CACHE_BYTES = 1 << 22
-"""Rows are unfolded in pieces of about this size, so that the matrix product finds them in the cache."""
 
 
 def row_gradients(inputs: Tensor, grads: Tensor, module: nn.Conv2d) -> Tensor:
@@ -82,8 +78,8 @@ def convolution(module: nn.Conv1d | nn.Conv2d, calls: Sequence[Call], segments: 
         return merged(layers)
     per_row = module.weight.numel() * module.weight.element_size()
     line = sum(call.inputs[0].numel() * planes.kernel_size[1] * call.inputs.element_size() for call in lifted)
-    step = max(1, CACHE_BYTES // max(per_row, line))
-    if len(segments) * per_row <= KEEP_BYTES:
+    step = max(1, segments.memory.cache // max(per_row, line))
+    if len(segments) * per_row <= segments.memory.keep:
         sums = _summed_in_groups(lifted, planes, segments, step)
         return merged([*layers, kept([(module.weight, sums)])])
     return merged([*layers, _wide_convolution(module, planes, lifted, segments, step)])
@@ -119,7 +115,7 @@ def _wide_convolution(
     for stretch in segments.stretches:
         few = max(1, step // stretch.size)
         for i in range(0, stretch.count, few):
-            part = Segments((stretch.size,) * min(few, stretch.count - i))
+            part = Segments((stretch.size,) * min(few, stretch.count - i), segments.memory)
             rows = slice(row, row + part.rows)
             row += part.rows
             here = [Call(call.inputs[rows], call.grads[rows]) for call in calls]

@@ -2,16 +2,18 @@
 
 import warnings
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad_and_value, vmap
 
 from elementdp.errors import ArgumentError
-from elementdp.learning._fast.products import KEEP_BYTES
-from elementdp.learning._fast.segments import Pair, Segments
+from elementdp.learning._fast.capture import CaptureError
+from elementdp.learning._fast.segments import Segments
+from elementdp.learning.rows import Pair, Rows, call, count, each
 
-Loss = Callable[[Tensor, Tensor], Tensor]
+Loss = Callable[[Any, Any], Tensor]
 """Model outputs and targets of n rows to n losses."""
 Found = tuple[list[Tensor], Tensor]
 """Gradients, one slice per group for each trainable parameter, and the mean loss of each group."""
@@ -22,14 +24,20 @@ def trainable(model: nn.Module) -> dict[str, nn.Parameter]:
     return {name: p for name, p in model.named_parameters() if p.requires_grad}
 
 
+def part(pair: Pair, rows: slice) -> Pair:
+    """Some of the rows."""
+    inputs, targets = (each(side, lambda t: t[rows]) for side in pair)
+    return inputs, targets
+
+
 def losses_of(model: nn.Module, loss: Loss, pair: Pair) -> Tensor:
     """The loss of every row."""
     inputs, targets = pair
-    losses = loss(model(inputs), targets)
-    if losses.shape != targets.shape[:1]:
-        raise ArgumentError(
-            "loss", tuple(losses.shape), f"one number for each of the {len(targets)} examples (use reduction='none')"
-        )
+    losses = loss(call(model, inputs), targets)
+    rows = count(targets)
+    if not isinstance(losses, Tensor) or losses.shape != (rows,):
+        shape = tuple(losses.shape) if isinstance(losses, Tensor) else type(losses).__name__
+        raise ArgumentError("loss", shape, f"one number for each of the {rows} examples (use reduction='none')")
     return losses
 
 
@@ -38,42 +46,47 @@ def looped(model: nn.Module, loss: Loss, pair: Pair, segments: Segments) -> Iter
     parameters = list(trainable(model).values())
     start = 0
     for size in segments.sizes:
-        rows = slice(start, start + size)
-        mean = losses_of(model, loss, (pair[0][rows], pair[1][rows])).mean()
-        found = torch.autograd.grad(mean, parameters, allow_unused=True)
-        yield (
-            [
-                torch.zeros_like(p)[None] if g is None else g.to_dense()[None]
-                for p, g in zip(parameters, found, strict=True)
-            ],
-            mean.detach()[None],
-        )
+        mean = losses_of(model, loss, part(pair, slice(start, start + size))).mean()
+        yield [g[None] for g in _gradients(mean, parameters)], mean.detach()[None]
         start += size
 
 
+def _gradients(value: Tensor, parameters: list[nn.Parameter]) -> list[Tensor]:
+    if not value.requires_grad:
+        return [torch.zeros_like(p) for p in parameters]
+    found = torch.autograd.grad(value, parameters, allow_unused=True)
+    return [torch.zeros_like(p) if g is None else g.to_dense() for p, g in zip(parameters, found, strict=True)]
+
+
 def vectorized(model: nn.Module, loss: Loss, pair: Pair, segments: Segments) -> Iterator[Found]:
-    """`torch.func` over groups of one size, as many at a time as keep within a fixed memory."""
+    """`torch.func` over groups of one size, as many at a time as keep within a fixed memory.
+
+    Parameters are arguments here, free of the model's own. If a mean loss still depends on one of the model's own, the
+    parameter has come in another way (a penalty in the loss, say), and its gradient would be missing.
+    """
     parameters = trainable(model)
     rest = {name: p for name, p in model.named_parameters() if not p.requires_grad} | dict(model.named_buffers())
     free = {name: p.detach() for name, p in parameters.items()}
 
-    def mean_loss(free: dict[str, Tensor], inputs: Tensor, targets: Tensor) -> Tensor:
-        def call(x: Tensor) -> Tensor:
-            result = functional_call(model, (free, rest), (x,))
-            assert isinstance(result, Tensor)
-            return result
+    def mean_loss(free: dict[str, Tensor], inputs: Rows, targets: Rows) -> Tensor:
+        def forward(*args: Any, **named: Any) -> Any:
+            return functional_call(model, (free, rest), args, named)
 
-        return loss(call(inputs), targets).mean()
+        return loss(call(forward, inputs), targets).mean()  # type: ignore[arg-type]
 
     many = vmap(grad_and_value(mean_loss), in_dims=(None, 0, 0), randomness="different")
     weight = sum(p.numel() * p.element_size() for p in parameters.values())
-    few = max(1, 4 * KEEP_BYTES // weight)
+    few = max(1, 4 * segments.memory.keep // weight)
     for stretch in segments.stretches:
-        inputs, targets = (t[stretch.rows].reshape(stretch.count, stretch.size, *t.shape[1:]) for t in pair)
+        shape = (stretch.count, stretch.size)
+        inputs, targets = (each(side, lambda t: t.reshape(*shape, *t.shape[1:])) for side in part(pair, stretch.rows))  # noqa: B023
         for i in range(0, stretch.count, few):
+            here = slice(i, i + few)
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", message=".*batching rule.*", category=UserWarning)
-                gradients, means = many(free, inputs[i : i + few], targets[i : i + few])
+                gradients, means = many(free, *part((inputs, targets), here))
+            if means.requires_grad:
+                raise CaptureError("the loss uses a parameter of the model in another way than by calling the model")
             yield [gradients[name] for name in parameters], means
 
 
@@ -81,13 +94,11 @@ def summed(model: nn.Module, loss: Loss, pair: Pair, rows: int) -> Found:
     """One group too large for memory: its mean gradient, ``rows`` rows at a time."""
     parameters = list(trainable(model).values())
     total = [torch.zeros_like(p) for p in parameters]
-    size = len(pair[1])
-    mean = pair[0].new_zeros((), dtype=total[0].dtype)
+    size = count(pair)
+    mean = torch.zeros((), dtype=total[0].dtype, device=total[0].device)
     for i in range(0, size, rows):
-        part = losses_of(model, loss, (pair[0][i : i + rows], pair[1][i : i + rows])).sum() / size
-        found = torch.autograd.grad(part, parameters, allow_unused=True)
-        mean += part.detach()
-        for sums, gradient in zip(total, found, strict=True):
-            if gradient is not None:
-                sums += gradient
+        share = losses_of(model, loss, part(pair, slice(i, i + rows))).sum() / size
+        mean += share.detach()
+        for sums, gradient in zip(total, _gradients(share, parameters), strict=True):
+            sums += gradient
     return [t[None] for t in total], mean[None]

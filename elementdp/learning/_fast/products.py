@@ -20,8 +20,6 @@ Weigh = Callable[[Tensor, bool], Gradients]
 """Given a factor per group, and whether some group is to be left out as not finite, the weighted sum of gradients."""
 
 PIECES = 4
-KEEP_BYTES = 1 << 24
-"""Small gradients of all groups of a chunk are kept up to this size; beyond it norms are formed piece by piece."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +69,7 @@ def trainable(parameter: Tensor | None) -> bool:
     return parameter is not None and parameter.requires_grad
 
 
-def product(left: Tensor, right: Tensor) -> Tensor:
+def product(left: Tensor, right: Tensor, keep: int) -> Tensor:
     """LᵀR = Σ_i left_i ⊗ right_i over many rows i.
 
     Threads share a product by its result, of which a thin one has too little. So the rows are cut into a few pieces and
@@ -79,7 +77,7 @@ def product(left: Tensor, right: Tensor) -> Tensor:
     """
     rows, small = len(left), min(left.shape[1], right.shape[1])
     partial = PIECES * left.shape[1] * right.shape[1] * left.element_size()
-    if left.device.type != "cpu" or rows < max(4 * small, PIECES) or partial > KEEP_BYTES:
+    if left.device.type != "cpu" or rows < max(4 * small, PIECES) or partial > keep:
         return left.mT @ right
     each = rows // PIECES
     whole = each * PIECES
@@ -104,7 +102,7 @@ def product_squares(left: Tensor, right: Tensor, segments: Segments, *, bias: bo
         segments.stretches, lambda stretch: stretch.size * left.shape[1] * (p + q) <= p * q
     ):
         pairs = [(left[r.rows].reshape(r.count, -1, p), right[r.rows].reshape(r.count, -1, q)) for r in stretches]
-        parts += [_by_gram(pairs, bias)] if short else [_formed(a, b, bias) for a, b in pairs]
+        parts += [_by_gram(pairs, bias)] if short else [_formed(a, b, bias, segments.memory.keep) for a, b in pairs]
     return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
@@ -139,8 +137,8 @@ def _by_gram(pairs: Sequence[tuple[Tensor, Tensor]], bias: bool) -> Tensor:
     return torch.maximum(squares, smallest_square(size))
 
 
-def _formed(a: Tensor, b: Tensor, bias: bool) -> Tensor:
-    step = max(1, KEEP_BYTES // (a.shape[2] * b.shape[2] * a.element_size()))
+def _formed(a: Tensor, b: Tensor, bias: bool, keep: int) -> Tensor:
+    step = max(1, keep // (a.shape[2] * b.shape[2] * a.element_size()))
     parts = []
     for i in range(0, len(a), step):
         part = a[i : i + step]

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
+from torch.func import functional_call, grad, vmap
 from torch.nn import functional
 
 from elementdp.learning._fast.convolution import convolution
@@ -33,7 +34,7 @@ def linear(module: nn.Linear, calls: Sequence[Call], segments: Segments) -> Laye
         rows = segments.spread(factors)
         left = (clean(grads, rows, spoilt) * rows[:, None, None]).reshape(-1, module.out_features)
         right = clean(inputs, rows, spoilt).reshape(-1, module.in_features)
-        weight = (module.weight, product(left, right))
+        weight = (module.weight, product(left, right, segments.memory.keep))
         return [weight, (module.bias, left.sum(0))] if bias else [weight]
 
     return Layer(product_squares(grads, inputs, segments, bias=bias), weigh)
@@ -62,16 +63,20 @@ def embedding(module: nn.Embedding, calls: Sequence[Call], segments: Segments) -
 
 
 def _affine(
-    module: nn.LayerNorm | nn.GroupNorm, calls: Sequence[Call], segments: Segments, plain: Callable[[Tensor], Tensor]
+    module: nn.LayerNorm | nn.GroupNorm | nn.RMSNorm,
+    calls: Sequence[Call],
+    segments: Segments,
+    plain: Callable[[Tensor], Tensor],
 ) -> Layer:
     """scale · normalized + shift: both gradients are as small as the layer's parameters."""
     scale = torch.stack([_over_places(call.grads * plain(call.inputs), module) for call in calls]).sum(0)
-    shift = torch.stack([_over_places(call.grads, module) for call in calls]).sum(0)
-    found = [(module.weight, scale), (module.bias, shift)]
+    found = [(module.weight, scale)]
+    if not isinstance(module, nn.RMSNorm):
+        found.append((module.bias, torch.stack([_over_places(call.grads, module) for call in calls]).sum(0)))
     return kept([(p, segments.sum(v)) for p, v in found if trainable(p)])
 
 
-def _over_places(values: Tensor, module: nn.LayerNorm | nn.GroupNorm) -> Tensor:
+def _over_places(values: Tensor, module: nn.LayerNorm | nn.GroupNorm | nn.RMSNorm) -> Tensor:
     if isinstance(module, nn.GroupNorm):
         return values.flatten(2).sum(2) if values.dim() > 2 else values
     return values.reshape(len(values), -1, *module.normalized_shape).sum(1)
@@ -89,12 +94,57 @@ def group_norm(module: nn.GroupNorm, calls: Sequence[Call], segments: Segments) 
     return _affine(module, calls, segments, lambda x: functional.group_norm(x, module.num_groups, eps=module.eps))
 
 
-RULES: dict[type[nn.Module], Callable[..., Layer]] = {
+def rms_norm(module: nn.RMSNorm, calls: Sequence[Call], segments: Segments) -> Layer:
+    """``nn.RMSNorm``."""
+    shape = list(module.normalized_shape)
+    return _affine(module, calls, segments, lambda x: functional.rms_norm(x, shape, eps=module.eps))
+
+
+def prelu(module: nn.PReLU, calls: Sequence[Call], segments: Segments) -> Layer:
+    """``nn.PReLU``: one slope for all, or one for each channel, the second dimension."""
+    found = []
+    for call in calls:
+        below = call.grads * call.inputs.clamp_max(0)
+        one = module.num_parameters == 1 or below.dim() == 1
+        found.append(
+            below.flatten(1).sum(1, keepdim=True) if one else below.flatten(2).sum(2) if below.dim() > 2 else below
+        )
+    return kept([(module.weight, segments.sum(torch.stack(found).sum(0)))])
+
+
+def by_itself(module: nn.Module, calls: Sequence[Call], segments: Segments) -> Layer:
+    """Any other layer: `torch.func` over groups of one size, for this layer alone and not for the whole model."""
+    own = {name: p for name, p in module.named_parameters(recurse=False) if p.requires_grad}
+    rest = {name: p.detach() for name, p in module.named_parameters(recurse=False) if name not in own}
+    rest |= dict(module.named_buffers(recurse=False))
+
+    def weighted(free: dict[str, Tensor], inputs: Tensor, grads: Tensor) -> Tensor:
+        outputs: Tensor = functional_call(module, (free, rest), (inputs,))
+        return (outputs * grads).sum()
+
+    many = vmap(grad(weighted), in_dims=(None, 0, 0))
+    free = {name: p.detach() for name, p in own.items()}
+    found: dict[str, list[Tensor]] = {name: [] for name in own}
+    for stretch in segments.stretches:
+        shape = (stretch.count, stretch.size)
+        groups = [
+            many(free, *(t[stretch.rows].reshape(*shape, *t.shape[1:]) for t in (call.inputs, call.grads)))
+            for call in calls
+        ]
+        for name, parts in found.items():
+            parts.append(torch.stack([group[name] for group in groups]).sum(0))
+    return kept([(own[name], torch.cat(parts)) for name, parts in found.items()])
+
+
+Rule = Callable[..., Layer]
+RULES: dict[type[nn.Module], Rule] = {
     nn.Linear: linear,
     nn.Conv1d: convolution,
     nn.Conv2d: convolution,
     nn.Embedding: embedding,
     nn.LayerNorm: layer_norm,
     nn.GroupNorm: group_norm,
+    nn.RMSNorm: rms_norm,
+    nn.PReLU: prelu,
 }
-"""Layers with a fast rule; everything else goes through `elementdp.learning._fast.general`."""
+"""Layers with a rule of their own; others that hold their parameters themselves go :func:`by_itself`."""

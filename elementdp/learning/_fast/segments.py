@@ -10,8 +10,18 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-Pair = tuple[Tensor, Tensor]
-"""Model inputs and targets of some rows."""
+
+@dataclass(frozen=True)
+class Memory:
+    """How much is held at a time, in bytes: it decides how the work is cut, not what comes out.
+
+    ``chunk`` bounds what passes through the model at once (0: 32 MiB on the CPU, 1 GiB elsewhere), ``keep`` the group
+    gradients of a layer (beyond it norms are formed piece by piece), and ``cache`` the unfolded rows of a convolution.
+    """
+
+    chunk: int = 0
+    keep: int = 1 << 24
+    cache: int = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -31,8 +41,9 @@ class Stretch:
 class Segments:
     """Consecutive groups with given sizes. Neighbours of equal size are handled together, without copies."""
 
-    def __init__(self, sizes: Sequence[int]) -> None:
+    def __init__(self, sizes: Sequence[int], memory: Memory = Memory()) -> None:  # noqa: B008
         self.sizes = tuple(sizes)
+        self.memory = memory
         self.rows = sum(self.sizes)
         self.stretches = tuple(_stretches(self.sizes))
 
@@ -59,6 +70,10 @@ class Segments:
     def spread(self, values: Tensor) -> Tensor:
         """One value a group, repeated for each of its rows."""
         return values.index_select(0, self.owner(values.device))
+
+    def shares(self, like: Tensor) -> Tensor:
+        """Every row's weight in the mean over its group."""
+        return self.spread(torch.from_numpy(1 / self.lengths).to(like.dtype).to(like.device))
 
 
 def owners(lengths: NDArray[np.int64]) -> Tensor:

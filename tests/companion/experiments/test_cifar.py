@@ -21,7 +21,7 @@ from elementdp.companion.experiments.images import (
     whole_network,
 )
 from elementdp.companion.experiments.images.tasks import pixels
-from elementdp.learning.models import fast_layers
+from elementdp.learning.models import layer_rules
 from elementdp.privacy import Unit
 
 
@@ -30,7 +30,7 @@ def test_the_network_is_the_tutorials():
     # conv 3·5·5·6+6, conv 6·5·5·16+16, then 400·120+120, 120·84+84, 84·10+10
     assert sum(p.numel() for p in network.parameters()) == 456 + 2_416 + 48_120 + 10_164 + 850
     assert network(torch.zeros(2, 3, 32, 32)).shape == (2, 10)
-    assert fast_layers(network) is not None
+    assert layer_rules(network) is not None
 
 
 def test_pixels_lie_between_minus_one_and_one_channels_first():

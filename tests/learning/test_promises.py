@@ -1,0 +1,258 @@
+"""Ways around the promise: models and losses that mix examples, remember them, or hide a gradient from the rules."""
+
+import random
+
+import numpy as np
+import pytest
+import torch
+from learning.oracle import clipped_sum, cross_entropy
+from learning.running import trained
+from torch import nn
+
+from elementdp.learning import Batch, GroupClipper, ModelError, UserData
+
+ROWS = 40
+
+
+def batch(rows=ROWS, groups=None, seed=0):
+    torch.manual_seed(seed)
+    return torch.randn(rows, 6), torch.randint(4, (rows,)), groups or (1,) * rows
+
+
+class Net(nn.Module):
+    """A linear layer behind something else."""
+
+    def __init__(self):
+        super().__init__()
+        self.out = nn.Linear(6, 4)
+        self.calls = 0
+
+    def forward(self, x):
+        self.calls += 1
+        return self.out(self.before(x))
+
+    def before(self, x):
+        return x
+
+
+class Mixup(Net):
+    """Mixes each example with another one, by torch's random numbers."""
+
+    def before(self, x):
+        return 0.9 * x + 0.1 * x[torch.randperm(len(x))] if self.training else x
+
+
+class NumpyMixup(Net):
+    """The same by numpy's and Python's random numbers, as scripts do."""
+
+    def before(self, x):
+        share = random.random() * np.random.beta(1, 1)  # noqa: NPY002
+        return x + share * x.flip(0) if self.training else x
+
+
+class Deviation(Net):
+    """Noise of the batch's own deviation."""
+
+    def before(self, x):
+        return x + 1e-3 * torch.randn_like(x) * x.std(0) if self.training else x
+
+
+class LargeBatches(Net):
+    """Takes means of batches of more than eight."""
+
+    def before(self, x):
+        return x - x.mean(0) if len(x) > 8 else x
+
+
+class OwnNumbers(Net):
+    """Draws from a generator of its own, which no seed resets."""
+
+    def __init__(self):
+        super().__init__()
+        self.generator = torch.Generator().manual_seed(0)
+
+    def before(self, x):
+        return x + 0.1 * torch.randn(x.shape, generator=self.generator) * x.mean(0)
+
+
+class Dropped(nn.Sequential):
+    """Dropout, which may stay, beside a mixture that may not."""
+
+    def __init__(self, mixing):
+        super().__init__(nn.Dropout(0.5), mixing)
+
+
+@pytest.mark.parametrize("make", [Mixup, NumpyMixup, Deviation, LargeBatches, lambda: Dropped(Deviation())])
+def test_models_that_mix_examples_while_they_train_are_refused(make):
+    with pytest.raises(ModelError, match="other examples"):
+        GroupClipper(make(), cross_entropy, 1.0)(Batch.of(*batch()))
+
+
+@pytest.mark.parametrize("weight", [1e-2, 1e-4, 1e-7])
+def test_a_loss_that_mixes_faintly_is_refused(weight):
+    def loss(outputs, targets):
+        losses = cross_entropy(outputs, targets)
+        return losses + weight * losses.mean()
+
+    with pytest.raises(ModelError, match="other examples"):
+        GroupClipper(nn.Linear(6, 4), loss, 1.0)(Batch.of(*batch()))
+
+
+def test_numbers_that_no_seed_decides_are_refused_for_what_they_are():
+    with pytest.raises(ModelError, match="same random numbers"):
+        GroupClipper(OwnNumbers(), cross_entropy, 1.0)(Batch.of(*batch()))
+
+
+@pytest.mark.parametrize("make", [lambda: Dropped(Net()), Net])
+def test_dropout_alone_is_no_mixture(make):
+    GroupClipper(make(), cross_entropy, 1.0)(Batch.of(*batch()))
+
+
+# ------------------------------------------------------------------------------------------------------------ memory
+
+
+class FrozenParameter(Net):
+    """Keeps what it saw in a parameter that is not trained."""
+
+    def __init__(self):
+        super().__init__()
+        self.seen = nn.Parameter(torch.zeros(6), requires_grad=False)
+
+    def before(self, x):
+        with torch.no_grad():
+            self.seen += x.mean(0)
+        return x
+
+
+class UnderGradient(Net):
+    """Writes a buffer only when gradients are wanted."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(6))
+
+    def before(self, x):
+        if torch.is_grad_enabled():
+            self.seen += x.detach().mean(0)
+        return x
+
+
+class AfterManyCalls(UnderGradient):
+    """Writes a new buffer, and only after many passes."""
+
+    def before(self, x):
+        if self.calls > 100:
+            self.seen = self.seen + x.detach().mean(0)
+        return x
+
+
+class OwnWeights(Net):
+    """Writes its own weights during the pass."""
+
+    def before(self, x):
+        with torch.no_grad():
+            self.out.weight += x.mean()
+        return x
+
+
+@pytest.mark.parametrize("make", [FrozenParameter, UnderGradient, AfterManyCalls, OwnWeights])
+def test_models_that_remember_are_stopped_before_anything_is_released(make):
+    model, seen = make(), []
+    inputs, targets, _ = batch()
+    data = UserData.of(inputs, targets, range(ROWS), [0] * ROWS, ROWS)
+    with pytest.raises(ModelError, match=r"(seen|weight) is written while the model runs"):
+        trained(
+            model,
+            data,
+            cross_entropy,
+            rho=1.0,
+            steps=200,
+            q=0.5,
+            sigma=1.0,
+            delta=1e-3,
+            on_step=lambda *_: seen.append(1),
+        )
+    assert len(seen) < 100
+
+
+def test_the_reason_given_for_spectral_norm_is_true():
+    model = nn.Sequential(nn.utils.parametrizations.spectral_norm(nn.Linear(6, 4)))
+    with pytest.raises(ModelError, match="written while the model runs") as caught:
+        GroupClipper(model, cross_entropy, 1.0)(Batch.of(*batch()))
+    assert "changes with the data" not in str(caught.value)
+    model.eval()
+    GroupClipper(model, cross_entropy, 1.0)(Batch.of(*batch()))
+
+
+def test_batch_normalisation_that_keeps_its_statistics_is_accepted():
+    torch.manual_seed(1)
+    model = nn.Sequential(nn.Linear(6, 5), nn.BatchNorm1d(5), nn.Linear(5, 4))
+    model(torch.randn(50, 6))
+    model.train()
+    model[1].eval()
+    inputs, targets, sizes = batch(groups=(3, 5, 7, 25))
+    expected, _ = clipped_sum(model, cross_entropy, inputs, targets, sizes, 0.3)
+    found = GroupClipper(model, cross_entropy, 0.3)(Batch.of(inputs, targets, sizes))
+    for one, other in zip(found.gradients, expected, strict=True):
+        assert torch.allclose(one.double(), other, atol=1e-6)
+    statistics = model[1].running_mean.clone()
+    data = UserData.of(inputs, targets, range(ROWS), [0] * ROWS, ROWS)
+    trained(model, data, cross_entropy, rho=1.0, steps=3, q=0.5, sigma=1.0, delta=1e-3)
+    assert torch.equal(model[1].running_mean, statistics)
+
+
+# -------------------------------------------------------------------------------------------------------- wrong sums
+
+
+@pytest.mark.parametrize("method", ["auto", "loop"])
+def test_a_penalty_inside_the_loss_has_its_gradient(method):
+    """The fast rules and torch.func would leave it out, and nothing but the penalty is left once the model fits."""
+    torch.manual_seed(0)
+    model = nn.Linear(6, 4)
+
+    def loss(outputs, targets):
+        return cross_entropy(outputs, targets) + 1e-4 * sum(p.square().sum() for p in model.parameters())
+
+    inputs, targets, sizes = batch(groups=(3, 5, 7, 25))
+    expected = [torch.zeros_like(p) for p in model.parameters()]
+    start = 0
+    for size in sizes:
+        rows = slice(start, start + size)
+        start += size
+        value = loss(model(inputs[rows]), targets[rows]).mean()
+        for total, gradient in zip(expected, torch.autograd.grad(value, list(model.parameters())), strict=True):
+            total += gradient
+    found = GroupClipper(model, loss, 1e6, method=method)(Batch.of(inputs, targets, sizes))
+    for one, other in zip(found.gradients, expected, strict=True):
+        assert torch.allclose(one, other, atol=1e-6)
+    for wrong in ("fast", "vectorized"):
+        with pytest.raises(ModelError, match="parameter"):
+            GroupClipper(model, loss, 1e6, method=wrong)(Batch.of(inputs, targets, sizes))
+
+
+class SometimesTwice(nn.Module):
+    """Uses its weight by name as well, for a kind of rows that comes late."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(6, 6)
+
+    def forward(self, x):
+        late = x[:, 0] > 100
+        return self.inner(x) + (x @ self.inner.weight * late[:, None] if late.any() else 0)
+
+
+@pytest.mark.parametrize("where", ["among the first", "later"])
+def test_a_weight_used_by_name_for_some_rows_is_not_missed(where):
+    torch.manual_seed(0)
+    model = SometimesTwice()
+    inputs, targets, sizes = batch(groups=(3, 5, 7, 25))
+    clipper = GroupClipper(model, cross_entropy, 0.5)
+    if where == "later":
+        clipper.prepare(Batch.of(inputs, targets, sizes))
+    inputs = inputs.clone()
+    inputs[30, 0] = 1000.0
+    expected, _ = clipped_sum(model, cross_entropy, inputs, targets, sizes, 0.5)
+    found = clipper(Batch.of(inputs, targets, sizes))
+    for one, other in zip(found.gradients, expected, strict=True):
+        assert torch.allclose(one.double(), other, atol=1e-5)
