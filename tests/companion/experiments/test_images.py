@@ -15,6 +15,7 @@ from elementdp.companion.experiments.images import (
     Compute,
     Hyperparameters,
     ImageTask,
+    PhotosPage,
     PhotosPlan,
     RunResult,
     Schedule,
@@ -22,10 +23,10 @@ from elementdp.companion.experiments.images import (
     advantages,
     at_rate,
     climb,
-    draw_legend,
     event,
     from_row,
     ladders,
+    largest_elements,
     last_layer,
     load_photos,
     noise_for,
@@ -41,6 +42,7 @@ from elementdp.companion.experiments.images import (
     true_epsilon,
     tuning,
 )
+from elementdp.companion.experiments.images.exhibits import AS_PRINTED, legend_curves, paper_figure
 from elementdp.companion.experiments.images.tasks import top
 from elementdp.companion.experiments.recorded import recording
 from elementdp.errors import ArgumentError, ElementdpError
@@ -412,8 +414,8 @@ def test_rates_that_were_tried_are_listed_once_a_line_with_their_steps():
     one = replace(told(Accounting.PAIRS, Unit.ELEMENT, 3.0, 0.5), whole=seen)
     again = replace(one, repetition=1)
     assert rates_tried([one, again, told(Accounting.TRUE, Unit.USER, 3.0, 0.5)], 0.5) == [
-        ("element, pairs sampled", "100/500", 0.01, 50, 40.0, 45.0),
-        ("element, pairs sampled", "100/500", 0.04, 12, 25.0, "–"),
+        ("element, pairs sampled, true ε", "100/500", 0.01, 50, 40.0, 45.0),
+        ("element, pairs sampled, true ε", "100/500", 0.04, 12, 25.0, "–"),
     ]
 
 
@@ -461,17 +463,42 @@ def test_a_line_told_by_two_recorded_runs_counts_once(tmp_path):
         recorded_results("cifar", tmp_path)
 
 
-def test_a_legend_is_drawn_with_a_mark_for_each_way_and_a_bar_for_repetitions():
-    rows = {
-        "one": [told(Accounting.PRINTED, Unit.ELEMENT, 3.0, 0.5), told(Accounting.PAIRS, Unit.ELEMENT, 3.0, 0.4)],
-        "none": [],
-        "other": [told(Accounting.PRINTED, Unit.USER, 3.0, 0.3)],
-    }
-    drawing, axis = plt.subplots()
-    draw_legend(axis, rows, lambda lines: (lines[0].reached, 0.1))
-    marks = {found.get_label(): found.lines[0].get_xydata().tolist() for found in axis.containers}
-    assert marks == {"as printed": [[0.5, 0], [0.3, 2]], "pairs sampled, true ε": [[0.4, 0]]}
-    bars = axis.containers[0].lines[2][0].get_segments()
-    assert [bar[:, 0].tolist() for bar in bars] == [[0.4, 0.6], [pytest.approx(0.2), 0.4]]
-    assert [text.get_text() for text in axis.get_yticklabels()] == list(rows)
+def test_a_figure_has_the_papers_legend_and_bands_over_repetitions():
+    pair = [
+        replace(told(Accounting.PRINTED, Unit.ELEMENT, 3.0, reached), repetition=number)
+        for number, reached in enumerate((0.5, 0.7))
+    ]
+    results = [*pair, told(Accounting.PRINTED, Unit.USER, 3.0, 0.3), told(Accounting.NONE, Unit.ELEMENT, math.inf, 0.9)]
+    results = [replace(one, iterations=(25, 50), accuracy=(0.1, one.reached)) for one in results]
+    curves = legend_curves(results, PHOTOS_LEGEND, AS_PRINTED, "clusters")
+    drawing = paper_figure({"top": curves}, lambda one: one.accuracy, "accuracy")
+    (axis,) = drawing.axes
+    order = ["non-private, 100/500", "element-level, ε = 3, 100/500", "user-level, ε = 3, 100/500"]
+    assert [text.get_text() for text in axis.get_legend().get_texts()] == order
+    edges = np.concatenate([path.vertices for band in axis.collections for path in band.get_paths()])
+    heights = sorted({round(float(y), 6) for x, y in edges if x == 50})
+    # two values 0.2 apart: standard error 0.1, and the paper's bars are 1.64 of them
+    assert heights == [pytest.approx(0.6 - 0.164), pytest.approx(0.6 + 0.164)]
     plt.close(drawing)
+
+
+def test_recorded_pages_show_what_was_recorded():
+    page = PhotosPage.read()
+    shown = page.figure_four()
+    assert len(shown.rows) == len(PHOTOS_LEGEND)
+    by_hand = max(one.reached for one in page.results if one.accounting == Accounting.NONE and one.k == 100)
+    assert shown.rows[0][1] == pytest.approx(100 * by_hand)
+    stops = page.where_it_stops()
+    assert len(stops.rows) == len(page.gains) + len(page.fair)
+    for exhibit in (shown, stops):
+        assert exhibit.alt and exhibit.caption
+        plt.close(exhibit.figure)
+
+
+def test_invented_pictures_say_so_in_the_figure(pool):
+    shown = largest_elements(pool, 8, 0, "x")
+    assert "stand-in" in shown.figure.get_suptitle()
+    elements = pool.elements(8)
+    commonest = sum(np.bincount(pool.labels[elements == element]).max() for element in set(elements.tolist()))
+    assert shown.numbers["x-pure"] == f"{100 * commonest / len(elements):.0f}"
+    plt.close(shown.figure)

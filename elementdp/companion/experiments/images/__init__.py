@@ -1,9 +1,13 @@
 """Sections 4.3 and 4.4: the last layer of a network on photos, and a whole network on CIFAR-10."""
 
 from elementdp.companion.experiments.images.advantage import Advantage, advantages, rates_tried
+from elementdp.companion.experiments.images.cifar_page import CifarPage
 from elementdp.companion.experiments.images.comparison import Difference, differences, gap
-from elementdp.companion.experiments.images.drawing import called, draw, draw_legend
+from elementdp.companion.experiments.images.drawing import called, draw
+from elementdp.companion.experiments.images.exhibits import live_run
 from elementdp.companion.experiments.images.photo_set import PhotoSet, reduced
+from elementdp.companion.experiments.images.photos_page import PhotosPage
+from elementdp.companion.experiments.images.pictures import album, largest_elements
 from elementdp.companion.experiments.images.plans import (
     CIFAR_LEGEND,
     PHOTOS_LEGEND,
@@ -43,6 +47,7 @@ __all__ = [
     "PHOTO_SOURCES",
     "Accounting",
     "Advantage",
+    "CifarPage",
     "CifarPlan",
     "Compute",
     "Difference",
@@ -50,6 +55,7 @@ __all__ = [
     "ImagePlan",
     "ImageTask",
     "PhotoSet",
+    "PhotosPage",
     "PhotosPlan",
     "RunResult",
     "Schedule",
@@ -57,6 +63,7 @@ __all__ = [
     "Variant",
     "accountings",
     "advantages",
+    "album",
     "at_rate",
     "called",
     "cifar_sentences",
@@ -65,14 +72,15 @@ __all__ = [
     "device_of",
     "differences",
     "draw",
-    "draw_legend",
     "event",
     "fair_results",
     "from_row",
     "gap",
     "holdings",
     "ladders",
+    "largest_elements",
     "last_layer",
+    "live_run",
     "load_cifar",
     "load_photos",
     "noise_for",

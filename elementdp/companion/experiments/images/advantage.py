@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from elementdp.companion.experiments.images.comparison import Z_95, standard_error
+from elementdp.companion.experiments.bars import Z_95
+from elementdp.companion.experiments.images.comparison import standard_error
 from elementdp.companion.experiments.images.running import RunResult
 from elementdp.companion.experiments.images.variants import Accounting
 from elementdp.privacy import Unit

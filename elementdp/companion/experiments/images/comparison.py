@@ -8,17 +8,12 @@ from itertools import pairwise
 import numpy as np
 from scipy.stats import t as student
 
+from elementdp.companion.experiments.bars import PAPER_BAR, Z_95
 from elementdp.companion.experiments.images.running import RunResult
 from elementdp.companion.experiments.images.variants import Accounting
 from elementdp.companion.experiments.sentence import Sentence
 from elementdp.privacy import Unit
 from elementdp.privacy.digits import rounded_down
-
-Z_95 = 1.96
-"""Two accuracies on the same number of test photos differ when they are this many standard errors apart."""
-
-Z_90 = 1.64
-"""The paper's bars: ±1.64 standard errors."""
 
 MISSING = "a variant it needs was not run"
 
@@ -105,7 +100,7 @@ class Difference:
     @property
     def bar(self) -> float:
         """Half the height of the bar."""
-        return Z_90 * self.standard_error
+        return PAPER_BAR * self.standard_error
 
 
 def differences(
@@ -132,5 +127,5 @@ def gap(mine: Sequence[RunResult], results: Sequence[RunResult]) -> tuple[float,
     found = np.array([one.reached - same[one.repetition] for one in mine if one.repetition in same])
     if not len(found):
         return None
-    spread = Z_90 * found.std(ddof=1) / math.sqrt(len(found)) if len(found) > 1 else math.nan
+    spread = PAPER_BAR * found.std(ddof=1) / math.sqrt(len(found)) if len(found) > 1 else math.nan
     return float(found.mean()), float(spread)

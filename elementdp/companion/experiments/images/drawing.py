@@ -1,34 +1,37 @@
 """How the curves of the image experiments look, the same on every page."""
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
+import pandas as pd
+import seaborn as sns
 from matplotlib.axes import Axes
 
+from elementdp.companion.experiments.bars import PAPER_BAR
 from elementdp.companion.experiments.images.running import RunResult
 from elementdp.companion.experiments.images.variants import Accounting
-from elementdp.companion.style import PALETTE
+from elementdp.companion.style import LOOKS, Look
 from elementdp.privacy import Unit
 from elementdp.privacy.digits import rounded_up
 
-LOOK: dict[tuple[str, str], tuple[str, str, str]] = {
-    (Unit.ELEMENT, Accounting.NONE): ("grey", "-", ""),
-    (Unit.ELEMENT, Accounting.PRINTED): ("vermillion", "--", "o"),
-    (Unit.ELEMENT, Accounting.TRUE): ("orange", ":", "s"),
-    (Unit.ELEMENT, Accounting.PAIRS): ("blue", "-", "D"),
-    (Unit.USER, Accounting.PRINTED): ("purple", "--", "^"),
-    (Unit.USER, Accounting.TRUE): ("green", "-.", "v"),
+_MEANINGS = {
+    (Unit.ELEMENT, Accounting.NONE): "non-private",
+    (Unit.ELEMENT, Accounting.PRINTED): "element, as printed",
+    (Unit.ELEMENT, Accounting.TRUE): "element, users sampled",
+    (Unit.ELEMENT, Accounting.PAIRS): "element, pairs sampled",
+    (Unit.USER, Accounting.PRINTED): "user, as printed",
+    (Unit.USER, Accounting.TRUE): "user",
 }
-"""Colour, dash and marker of a curve, by unit and accounting."""
 
-DOTS: dict[Accounting, tuple[str, str, str]] = {
-    Accounting.NONE: ("grey", "|", "non-private"),
-    Accounting.PRINTED: ("vermillion", "o", "as printed"),
-    Accounting.TRUE: ("orange", "s", "as printed, at its true ε"),
-    Accounting.PAIRS: ("blue", "D", "pairs sampled, true ε"),
-}
-"""Colour, marker and name of an accounting where a whole legend is drawn."""
+_MARKERS = "DosPX^v"
+"""One for each (k, K, n) of a figure."""
+
+Value = Callable[[RunResult], Sequence[float]]
+
+
+def look_of(result: RunResult) -> Look:
+    """The look of what a run protects and how it is counted."""
+    return LOOKS[_MEANINGS[Unit(result.unit), Accounting(result.accounting)]]
 
 
 def called(result: RunResult) -> str:
@@ -41,30 +44,37 @@ def draw(
     axis: Axes, result: RunResult, x: Sequence[float], y: Sequence[float], bar: Sequence[float] | None = None
 ) -> None:
     """One training curve, with a band of half-height ``bar`` around it."""
-    hue, dash, mark = LOOK[result.unit, result.accounting]
+    look = look_of(result)
     every = max(1, len(x) // 8)
-    axis.plot(x, y, dash, marker=mark, markersize=4, markevery=every, color=PALETTE[hue], label=called(result))
+    axis.plot(x, y, look.dash, marker=look.marker, markevery=every, color=look.colour, label=called(result))
     if bar is not None:
-        low, high = np.subtract(y, bar), np.add(y, bar)
-        axis.fill_between(x, low, high, color=PALETTE[hue], alpha=0.15, linewidth=0)
+        axis.fill_between(x, np.subtract(y, bar), np.add(y, bar), color=look.colour, alpha=0.15, linewidth=0)
 
 
-def draw_legend(
-    axis: Axes,
-    rows: Mapping[str, Sequence[RunResult]],
-    value: Callable[[Sequence[RunResult]], tuple[float, float] | None],
-) -> None:
-    """A row for each curve of a legend, a mark for each accounting; ``value`` gives (middle, bar) of repetitions."""
-    for accounting, (hue, mark, label) in DOTS.items():
-        spots = []
-        for row, results in enumerate(rows.values()):
-            some = [one for one in results if one.accounting == accounting]
-            found = value(some) if some else None
-            if found is not None:
-                spots.append((found[0], row, 0.0 if math.isnan(found[1]) else found[1]))
-        if spots:
-            middles, heights, bars = zip(*spots, strict=True)
-            size = 12 if mark == "|" else 6
-            axis.errorbar(middles, heights, xerr=bars, fmt=mark, color=PALETTE[hue], markersize=size, label=label)
-    axis.set_yticks(range(len(rows)), list(rows), fontsize=8)
-    axis.invert_yaxis()
+def draw_legend_curves(axis: Axes, curves: Mapping[str, Sequence[RunResult]], value: Value) -> None:
+    """The curves of one of the paper's figures, in its legend's order, with bands over repetitions.
+
+    Colour is what is protected, the dash its ε (solid: 3, dashed: 1), the marker the sizes k, K and n.
+    """
+    frame = pd.concat(
+        pd.DataFrame({"iteration": one.iterations, "value": value(one), "curve": label, "run": one.repetition})
+        for label, results in curves.items()
+        for one in results
+    )
+    first = {label: results[0] for label, results in curves.items()}
+    sizes = list(dict.fromkeys((one.k, one.clusters, one.users) for one in first.values()))
+    sns.lineplot(
+        frame,
+        x="iteration",
+        y="value",
+        hue="curve",
+        style="curve",
+        palette={label: look_of(one).colour for label, one in first.items()},
+        dashes={label: (3, 1.5) if one.epsilon == 1.0 else "" for label, one in first.items()},
+        markers={label: _MARKERS[sizes.index((one.k, one.clusters, one.users))] for label, one in first.items()},
+        errorbar=("se", PAPER_BAR),
+        err_kws={"alpha": 0.15, "linewidth": 0},
+        markevery=max(1, len(next(iter(first.values())).iterations) // 5),
+        markeredgewidth=0,
+        ax=axis,
+    )

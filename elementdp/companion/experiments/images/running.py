@@ -16,7 +16,7 @@ from elementdp.companion.experiments.images.variants import Accounting, Schedule
 from elementdp.errors import at_least, one_of
 from elementdp.files import write_atomic
 from elementdp.learning import Checkpoint, Noise, Plan, UserData, train
-from elementdp.privacy import Band
+from elementdp.privacy import Band, Unit
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,11 @@ class Compute:
 
     device: str = "cpu"
     work: Path | None = None
+
+    @classmethod
+    def at(cls, device: str, folder: str) -> "Compute":
+        """As a notebook's parameters say it: the empty folder is none."""
+        return cls(device, Path(folder) if folder else None)
 
 
 HERE = Compute()
@@ -85,7 +90,10 @@ class RunResult:
     @property
     def kind(self) -> str:
         """What is protected and how it is counted, in a figure's key or a table."""
-        return f"{self.unit}, {self.accounting}" if self.private else self.accounting
+        words = {Accounting.NONE: "non-private", Accounting.PRINTED: f"{self.unit}, as printed"}
+        words[Accounting.PAIRS] = "element, pairs sampled, true ε"
+        words[Accounting.TRUE] = "user, true ε" if self.unit == Unit.USER else "element, users sampled, true ε"
+        return words[Accounting(self.accounting)]
 
     @property
     def true(self) -> Band:

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from elementdp.companion.experiments.bars import PAPER_BAR
 from elementdp.companion.experiments.logistic.iteration import CellBatch, iterate
 from elementdp.companion.experiments.logistic.model import ClipGroups, Design, SimulatedUsers, draw
 from elementdp.companion.experiments.logistic.noise import LogisticMethod, noise_for, true_epsilon
@@ -18,9 +19,6 @@ NO_CLIP = 1e6
 
 NO_PRIVACY = float("inf")
 """ε of the non-private line."""
-
-Z_90 = 1.64
-"""The paper's bars: ±1.64 standard errors."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +79,7 @@ class LogisticPoint:
     @property
     def bar(self) -> float:
         """Half the height of the error bar: 1.64 standard errors."""
-        return Z_90 * self.standard_error
+        return PAPER_BAR * self.standard_error
 
 
 KEPT = 4

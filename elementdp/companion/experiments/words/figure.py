@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from elementdp.companion.experiments.bars import PAPER_BAR
 from elementdp.companion.experiments.words.corpus import Corpus
 from elementdp.companion.experiments.words.histogram import (
     Elements,
@@ -24,9 +25,6 @@ from elementdp.elements import Clusters
 from elementdp.errors import at_least
 from elementdp.privacy import paper_delta
 from elementdp.privacy.curves import gaussian_mu
-
-Z_90 = 1.64
-"""The paper's bars: ±1.64 standard errors."""
 
 PAPER_CLUSTERS = (1, 10, 100, 1_000, 10_000)
 """The paper's K, beside every word its own element."""
@@ -69,7 +67,7 @@ class WordsPoint:
     @property
     def bar(self) -> float:
         """Half the height of the error bar: 1.64 standard errors."""
-        return Z_90 * self.standard_error
+        return PAPER_BAR * self.standard_error
 
 
 @dataclass(frozen=True)

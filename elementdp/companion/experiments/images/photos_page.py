@@ -1,0 +1,229 @@
+"""What the page on Section 4.3 shows of the recorded runs."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from scipy.stats import kendalltau
+
+from elementdp.companion.data.backbones import WIDTHS
+from elementdp.companion.exhibit import Exhibit
+from elementdp.companion.experiments.bars import Z_95
+from elementdp.companion.experiments.images.advantage import Advantage, advantages
+from elementdp.companion.experiments.images.exhibits import (
+    AS_PRINTED,
+    AT_TRUE_EPSILON,
+    GAIN_HEADER,
+    gain_rows,
+    gains_figure,
+    legend_curves,
+    paper_figure,
+    rates_exhibit,
+    said_and_found,
+    sampled_loses,
+    settings_table,
+    training_curves,
+)
+from elementdp.companion.experiments.images.plans import PHOTOS_LEGEND
+from elementdp.companion.experiments.images.results import recorded_results, results_of
+from elementdp.companion.experiments.images.running import RunResult
+from elementdp.companion.experiments.images.sentences import photos_sentences
+from elementdp.companion.experiments.images.variants import Accounting, Schedule, Variant, noise_for
+from elementdp.companion.experiments.recorded import Recorded, read
+from elementdp.privacy import Unit
+
+PAPER_STEPS = 40_000
+
+
+@dataclass(frozen=True, eq=False)
+class PhotosPage:
+    """The recorded runs of Section 4.3: the legend's curves, longer runs, and runs at each variant's own rate."""
+
+    runs: list[Recorded]
+    results: list[RunResult]
+    long: Recorded
+    own: Recorded
+
+    @classmethod
+    def read(cls) -> "PhotosPage":
+        """The runs that come with the repository."""
+        return cls(*recorded_results("photos"), read("photos-long"), read("photos-rates"))
+
+    @property
+    def size(self) -> Mapping[str, Any]:
+        """What the legend's runs were asked for."""
+        return self.runs[0].provenance.parameters
+
+    @property
+    def tests(self) -> int:
+        """Test photos that measured each accuracy."""
+        return int(self.size["tests"] // 2)
+
+    @cached_property
+    def gains(self) -> list[Advantage]:
+        """Element against user level, all at one rate."""
+        return advantages(self.results, self.tests)
+
+    @cached_property
+    def fair(self) -> list[Advantage]:
+        """The same with each variant at its own rate."""
+        return advantages(results_of(self.own), self.tests)
+
+    @property
+    def data(self) -> str:
+        """The data and sizes, for a caption."""
+        size = self.size
+        width = size["dimension"] or WIDTHS[size["backbone"]]
+        source = size.get("source", "tiny-imagenet-101")
+        return f"{source}, {size['backbone']}, d = {width:,}, n = {size['users']:,}"
+
+    def figure_four(self) -> Exhibit:
+        """The paper's Figure 4: as printed, and with every ε a true one."""
+        printed = legend_curves(self.results, PHOTOS_LEGEND, AS_PRINTED, "clusters")
+        true = legend_curves(self.results, PHOTOS_LEGEND, AT_TRUE_EPSILON, "clusters")
+        panels = {"as printed: the legend's ε is not the true one": printed, "pairs sampled: every ε is true": true}
+        ends = {label: (100 * some[0].reached, 100 * true[label][0].reached) for label, some in printed.items()}
+        order = [first for first, _ in ends.values()]
+        steps = self.size["steps"]
+        told = "; ".join(f"{label}: {first:.0f} and {second:.0f}" for label, (first, second) in ends.items())
+        return Exhibit(
+            name="fig-photos-legend",
+            caption=f"The paper's Figure 4, its legend in its order, after {steps:,} of {PAPER_STEPS:,} iterations. "
+            f"{self.data}, q = {self.size['q']:g}; {self.runs[0].label}.",
+            figure=paper_figure(
+                panels, lambda one: [100 * best for best in one.best], "best top-5 accuracy so far (%)"
+            ),
+            alt=f"Training curves in two panels. Best top-5 accuracy in per cent, as printed and at a true ε: {told}.",
+            header=("curve of the legend", "as printed (%)", "at a true ε (%)", "true ε as printed"),
+            rows=[
+                (label, *ends[label], f"{some[0].true:.3g}" if some[0].private else "–")
+                for label, some in printed.items()
+            ],
+            numbers={
+                "photos-steps": f"{steps:,}",
+                "photos-tau": f"{kendalltau(range(len(order)), [-value for value in order]).statistic:.2f}",
+                "photos-q": f"{self.size['q']:g}",
+            },
+        )
+
+    def sentences(self) -> Exhibit:
+        """The section's sentences and ours."""
+        rows = photos_sentences(self.results, self.tests, results_of(self.own))
+        return said_and_found(rows, "4.3", "photos")
+
+    def accountings(self, epsilon: float = 3.0) -> Exhibit:
+        """One setting with every accounting: the most diverse users."""
+        most = max(one.k for one in self.results)
+        chosen = [one for one in self.results if one.k == most and one.epsilon in (epsilon, math.inf)]
+        where = f"ε = {epsilon:g}, {most}/{chosen[0].clusters}"
+        drawing, alt = training_curves(chosen, where, 5, passes=False)
+        caption = f"{self.data}, q = {self.size['q']:g}, T = {self.size['steps']:,}; {self.runs[0].label}."
+        return Exhibit(name=f"fig-photos-{epsilon:g}", caption=caption, figure=drawing, alt=alt)
+
+    def longer(self) -> Exhibit:
+        """The variants that carry the argument, for longer."""
+        results, size = results_of(self.long), self.long.provenance.parameters
+        (best,) = advantages(results, size["tests"] // 2)
+        where = f"ε = {best.epsilon:g}, {best.k}/{best.clusters}, T = {size['steps']:,}"
+        drawing, alt = training_curves(results, where, 5, passes=False)
+        return Exhibit(
+            name="fig-photos-long",
+            caption=f"{self.data}, q = {size['q']:g}, T = {size['steps']:,} of the paper's {PAPER_STEPS:,}; "
+            f"{self.long.label}.",
+            figure=drawing,
+            alt=alt,
+            numbers={
+                "photos-long-steps": f"{size['steps']:,}",
+                "photos-long-element": f"{100 * best.element:.1f}",
+                "photos-long-user": f"{100 * best.user:.1f}",
+                "photos-long-plain": f"{100 * best.plain:.1f}",
+                "photos-long-gain": f"{100 * best.gain:.1f}",
+                "photos-long-bar": f"{100 * Z_95 * best.standard_error:.1f}",
+            },
+        )
+
+    def where_it_stops(self) -> Exhibit:
+        """The gain of element level in every setting, at one rate for all and at each variant's own."""
+        groups = {"one rate for all": self.gains, "each at its own rate": self.fair}
+        three = {row.k: row for row in self.gains if row.epsilon == 3.0 and row.clusters == 500}
+        few, top, many = three[min(three)], max(three.values(), key=lambda row: row.gain), three[max(three)]
+        lost, both = sampled_loses(self.gains)
+        return Exhibit(
+            name="fig-photos-stop",
+            caption="How many points of top-5 accuracy element level with pairs sampled gains over user level at the "
+            f"same true ε. Bars: ±1.96 standard errors over test photos. {self.data}; {self.runs[0].label}.",
+            figure=gains_figure(groups, "gain over user level (points of top-5 accuracy)"),
+            alt="Gains by setting with bars; at epsilon 3, one rate for all: "
+            + ", ".join(f"{100 * row.gain:+.1f} points for k = {k}" for k, row in sorted(three.items()))
+            + ".",
+            header=GAIN_HEADER,
+            rows=gain_rows(groups),
+            numbers={
+                "photos-few-k": few.k,
+                "photos-few-gain": f"{100 * few.gain:+.1f}",
+                "photos-few-bar": f"{100 * Z_95 * few.standard_error:.1f}",
+                "photos-top-gain": f"{100 * top.gain:+.1f}",
+                "photos-top-k": top.k,
+                "photos-many-k": many.k,
+                "photos-many-gain": f"{100 * many.gain:+.1f}",
+                "photos-lost": lost,
+                "photos-pairs": both,
+            },
+        )
+
+    def own_rates(self) -> Exhibit:
+        """What tuning the rate saw, and what it did to the comparison."""
+        results, size = results_of(self.own), self.own.provenance.parameters
+        shown = rates_exhibit(results, size["q"] * size["steps"], 5, self.own, "photos")
+        shared = {(row.epsilon, row.k, row.clusters): row for row in self.gains}
+        pairs = [(shared[row.epsilon, row.k, row.clusters], row) for row in self.fair]
+        lost, both = sampled_loses(self.fair)
+        changes = ", ".join(
+            f"{100 * row.gain:+.1f} points for {row.k}/{row.clusters} (one rate for all: {100 * old.gain:+.1f})"
+            for old, row in pairs
+        )
+        numbers: dict[str, object] = {
+            "photos-fair": changes,
+            "photos-fair-lost": lost,
+            "photos-fair-count": both,
+            "photos-own-steps": f"{size['steps']:,}",
+        }
+        for end, rate in (("small", size["q"]), ("large", max(one.q for one in results))):
+            schedule = Schedule(size["images"], rate, round(size["q"] * size["steps"] / rate))
+            users, elements = (
+                noise_for(Variant(accounting, Unit.ELEMENT, 3.0, 30, 500, size["users"]), schedule)
+                for accounting in (Accounting.TRUE, Accounting.PAIRS)
+            )
+            numbers |= {f"photos-{end}-rate": f"{rate:g}", f"photos-{end}-noise": f"{users / elements:.1f}"}
+        return Exhibit(**{**vars(shown), "numbers": numbers})
+
+    def tuning(self) -> Exhibit:
+        """Every recorded variant with what was chosen for it."""
+        size = self.size
+        ladder = size["step_sizes"]
+        ends = (min(ladder), max(ladder))
+        edge = sum(any(math.isclose(_unit_step(one), end, rel_tol=1e-5) for end in ends) for one in self.results)
+        places: dict[tuple[object, ...], dict[float, float]] = {}
+        for one in self.results:
+            place = (one.unit, one.accounting, one.k, one.clusters)
+            places.setdefault(place, {})[one.epsilon] = one.reached
+        twins = [(levels[3.0], levels[1.0]) for levels in places.values() if {1.0, 3.0} <= levels.keys()]
+        shown = settings_table(self.results, 5, size["steps"])
+        numbers = {
+            "photos-edge": edge,
+            "photos-tried": sum(len(one.tried) for one in self.results),
+            "photos-ladder": f"{min(ladder):g} to {max(ladder):g}",
+            "photos-tuning": f"{size['tuning_steps']:,}",
+            "photos-rhos": f"{min(size['rhos']):g} to {max(size['rhos']):g}",
+            "photos-twins": len(twins),
+            "photos-upside": sum(loose < tight for loose, tight in twins),
+        }
+        return Exhibit(**{**vars(shown), "name": "tab-photos-settings", "numbers": numbers})
+
+
+def _unit_step(one: RunResult) -> float:
+    """The step size for updates of length 1: the rung of the ladder."""
+    groups = one.k if one.unit == Unit.ELEMENT else 1
+    return one.step * groups * (one.rho if math.isfinite(one.rho) else 1.0)
