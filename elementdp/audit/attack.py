@@ -1,24 +1,30 @@
-"""An attack on the subsampled Gaussian sum (eqn:subsampled-sum), and the lower bound on ε it proves.
+"""An attack on the sums of a run (eqn:subsampled-sum, or in a fixed order), and the lower bound on ε it proves.
 
 The attacker knows every element of every user but one, and sees all T noisy sums. What is known to be there can be
 subtracted, except where sampling hides whether it was there: the target user's k - 1 other elements, each of norm ρ
 and all in the direction of the unknown one. In units of ρ the unknown element is +1 or -1 and the others add
-r = k - 1. The test is Neyman and Pearson's likelihood ratio, so no attack on these neighbours is stronger.
+r = k - 1. A fixed order hides nothing. The test is Neyman and Pearson's likelihood ratio, so no attack on these
+neighbours is stronger.
 """
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.signal import lfilter
 from scipy.stats import binom
 
 from elementdp.audit.bounds import EmpiricalEpsilon, clopper_pearson, epsilon_from_rates
 from elementdp.errors import ArgumentError, at_least, probability
 from elementdp.privacy.events import SubsampledGaussian
+from elementdp.privacy.fixed_order import FixedOrder
 from elementdp.privacy.guarantee import Relation, Sampler, Unit
 
 Floats = NDArray[np.float64]
 NEGLIGIBLE = 1e-7
 """Components rarer than this are left out of the score, and densities stop at the smallest float: any score makes a
 valid attack, and these make none weaker that counts."""
+
+
+Attacked = SubsampledGaussian | FixedOrder
 
 
 def components(run: SubsampledGaussian, secret: int) -> tuple[Floats, Floats]:
@@ -31,8 +37,11 @@ def components(run: SubsampledGaussian, secret: int) -> tuple[Floats, Floats]:
     return np.concatenate([count, count + secret]), np.concatenate([(1 - run.q) * chance, run.q * chance])
 
 
-def draw(run: SubsampledGaussian, secret: int, trials: int, rng: np.random.Generator) -> Floats:
-    """``trials`` independent runs of T steps, one row each."""
+def draw(run: Attacked, secret: int, trials: int, rng: np.random.Generator) -> Floats:
+    """``trials`` independent runs of T steps, one row each; in a fixed order, of a user in the first batch."""
+    if isinstance(run, FixedOrder):
+        noise = lfilter(run.correlation.weights, [1.0], rng.standard_normal((trials, run.steps)), axis=1)
+        return np.asarray(secret * _seen(run) + run.sigma * noise)
     shape, others = (trials, run.steps), _elements(run) - 1
     drawn = rng.random(shape) < run.q
     if run.sampler is Sampler.POISSON_USERS:
@@ -42,8 +51,11 @@ def draw(run: SubsampledGaussian, secret: int, trials: int, rng: np.random.Gener
     return mean + run.sigma * rng.standard_normal(shape)
 
 
-def score(run: SubsampledGaussian, outputs: Floats) -> Floats:
+def score(run: Attacked, outputs: Floats) -> Floats:
     """The log likelihood ratio of +1 against -1, summed over the steps."""
+    if isinstance(run, FixedOrder):  # undo the filter: the noise is then independent, and known sums are subtracted
+        whitened = lfilter([1.0], run.correlation.weights, np.stack([*outputs, _seen(run)]), axis=1)
+        return np.asarray(2 * whitened[:-1] @ whitened[-1] / run.sigma**2)
     return np.asarray((_log_density(run, outputs, 1) - _log_density(run, outputs, -1)).sum(axis=-1))
 
 
@@ -54,6 +66,13 @@ def _log_density(run: SubsampledGaussian, outputs: Floats, secret: int) -> Float
         if chance > NEGLIGIBLE:
             total += chance * np.exp(-0.5 * ((outputs - mean) / run.sigma) ** 2)
     return np.log(total)
+
+
+def _seen(run: FixedOrder) -> Floats:
+    """1 in the steps that see the first batch; refuses runs against which this is no attack."""
+    if run.unit is not Unit.ELEMENT or run.relation is not Relation.REPLACE:
+        raise ArgumentError("run", f"{run.unit}, {run.relation}", "one whose element is replaced")
+    return np.asarray(np.arange(run.steps) % run.batches == 0, dtype=float)
 
 
 def _elements(run: SubsampledGaussian) -> int:
@@ -68,7 +87,7 @@ def _elements(run: SubsampledGaussian) -> int:
 
 
 def attack(
-    run: SubsampledGaussian, delta: float, *, trials: int, rng: np.random.Generator, confidence: float = 0.999
+    run: Attacked, delta: float, *, trials: int, rng: np.random.Generator, confidence: float = 0.999
 ) -> EmpiricalEpsilon:
     """Attack ``trials`` copies of ``run`` under each of two neighbours and return the lower bound on ε(δ) this proves.
 
@@ -86,7 +105,7 @@ def attack(
     return EmpiricalEpsilon.from_counts(hits, false_hits, half, delta, confidence, threshold)
 
 
-def _scores(run: SubsampledGaussian, secret: int, trials: int, rng: np.random.Generator) -> Floats:
+def _scores(run: Attacked, secret: int, trials: int, rng: np.random.Generator) -> Floats:
     """Scores of many runs, in blocks that fit the cache."""
     block = max(1, 250_000 // run.steps)
     parts = [score(run, draw(run, secret, min(block, trials - start), rng)) for start in range(0, trials, block)]

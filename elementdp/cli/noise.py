@@ -6,10 +6,9 @@ from typing import Any
 import click
 
 from elementdp import privacy
-from elementdp.cli.epsilon import run_options, tell
+from elementdp.cli.epsilon import described, run_options, tell
 from elementdp.cli.options import Command
 from elementdp.errors import ElementdpError
-from elementdp.privacy.events import SubsampledGaussian
 
 
 @click.command("noise", cls=Command)
@@ -20,7 +19,7 @@ def command(epsilon: float, delta: float, as_json: bool, **run: Any) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", privacy.LeastNoiseWarning)
         try:
-            event = privacy.calibrate(SubsampledGaussian(sigma=1.0, **run), epsilon, delta)
+            event = privacy.calibrate(described(sigma=1.0, **run), epsilon, delta)
         except privacy.LeastNoiseWarning as edge:  # the edge of what is tested would be read as the answer
             raise ElementdpError(f"--epsilon {epsilon:g} has no smallest sigma in the tested range: {edge}") from edge
     tell(event, delta, as_json, sigma=event.sigma)

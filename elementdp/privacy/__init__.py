@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         compose_optimal_epsilon,
         group,
     )
+    from elementdp.privacy.correlation import Correlation
     from elementdp.privacy.curves import (
         gaussian_delta,
         gaussian_epsilon,
@@ -24,12 +25,16 @@ if TYPE_CHECKING:
     )
     from elementdp.privacy.digits import rounded_down, rounded_up
     from elementdp.privacy.events import SubsampledGaussian
+    from elementdp.privacy.fixed_order import FixedOrder
     from elementdp.privacy.guarantee import Guarantee, Relation, RenyiGuarantee, Sampler, Unit
+    from elementdp.privacy.order_or_coins import proved_better, turning_point
     from elementdp.privacy.printed import calibrate_as_printed, claimed, paper_delta
     from elementdp.privacy.renyi import mironov, printed_epsilon, printed_renyi, tightest
 
 __all__ = [
     "Band",
+    "Correlation",
+    "FixedOrder",
     "Guarantee",
     "Knowledge",
     "LeastNoiseWarning",
@@ -58,11 +63,13 @@ __all__ = [
     "printed_epsilon",
     "printed_renyi",
     "promise",
+    "proved_better",
     "revealed_delta",
     "revealed_epsilon",
     "rounded_down",
     "rounded_up",
     "tightest",
+    "turning_point",
     "worst_case",
 ]
 
@@ -75,10 +82,13 @@ __getattr__, __dir__ = lazy(
         ".band": "Band",
         ".composition": "compose_advanced compose_advanced_as_printed compose_basic "
         "compose_optimal compose_optimal_epsilon group",
+        ".correlation": "Correlation",
         ".curves": "gaussian_delta gaussian_epsilon gaussian_mu",
         ".digits": "rounded_down rounded_up",
         ".events": "SubsampledGaussian",
+        ".fixed_order": "FixedOrder",
         ".guarantee": "Guarantee Relation RenyiGuarantee Sampler Unit",
+        ".order_or_coins": "proved_better turning_point",
         ".printed": "calibrate_as_printed claimed paper_delta",
         ".renyi": "mironov printed_epsilon printed_renyi tightest",
     },

@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import TypeVar
 
 from scipy.optimize import brentq
 
@@ -17,8 +18,11 @@ from elementdp.privacy.band import Band
 from elementdp.privacy.curves import gaussian_delta, gaussian_epsilon
 from elementdp.privacy.digits import rounded_up
 from elementdp.privacy.events import SIGMAS, SubsampledGaussian
+from elementdp.privacy.fixed_order import FixedOrder
 from elementdp.privacy.guarantee import Guarantee
 
+Event = SubsampledGaussian | FixedOrder
+Run = TypeVar("Run", bound=SubsampledGaussian | FixedOrder)
 _Bounds = Callable[[Law, float], tuple[float, float]]
 _COARSE = 5e-3  # accuracy of lower bounds that are anyway far below the upper one
 
@@ -27,7 +31,7 @@ class LeastNoiseWarning(UserWarning):
     """Noise at the lower edge of what the accountants are tested for: less may do."""
 
 
-def account(event: SubsampledGaussian, delta: float) -> Band:
+def account(event: Event, delta: float) -> Band:
     """The ε of ``event`` at ``delta``, as (low, estimate, up). Only ``up`` may be promised to anyone.
 
     Args:
@@ -48,8 +52,10 @@ def account(event: SubsampledGaussian, delta: float) -> Band:
     return _account(event, delta)
 
 
-def _account(event: SubsampledGaussian, delta: float, *, low: bool = True) -> Band:
+def _account(event: Event, delta: float, *, low: bool = True) -> Band:
     delta = float(probability("delta", delta, low_open=True, high_open=True))
+    if isinstance(event, FixedOrder):
+        return _rounded(gaussian_epsilon(delta, event.mu))
     worst = worst_case(event)
     if worst.knowledge is Knowledge.GAUSSIAN:
         return _rounded(gaussian_epsilon(delta, worst.change * math.sqrt(event.steps) / event.sigma))
@@ -63,9 +69,11 @@ def _account(event: SubsampledGaussian, delta: float, *, low: bool = True) -> Ba
     return _bracket(event, worst, bounds, revealed, low=low)
 
 
-def delta_at(event: SubsampledGaussian, epsilon: float) -> Band:
+def delta_at(event: Event, epsilon: float) -> Band:
     """The δ of ``event`` at ``epsilon``, as (low, estimate, up)."""
     epsilon = float(nonnegative("epsilon", epsilon))
+    if isinstance(event, FixedOrder):
+        return _rounded(gaussian_delta(epsilon, event.mu))
     worst = worst_case(event)
     if worst.knowledge is Knowledge.GAUSSIAN:
         return _rounded(gaussian_delta(epsilon, worst.change * math.sqrt(event.steps) / event.sigma))
@@ -75,12 +83,12 @@ def delta_at(event: SubsampledGaussian, epsilon: float) -> Band:
     return _bracket(event, worst, lambda law, aim: delta_bounds(law, event.steps, epsilon, aim=aim), revealed)
 
 
-def promise(event: SubsampledGaussian, delta: float) -> Guarantee:
+def promise(event: Event, delta: float) -> Guarantee:
     """What may be promised of ``event`` at ``delta``: the upper end of the band, for its unit and relation."""
     return Guarantee(_account(event, delta, low=False).up, delta, event.unit, event.relation, event.sampler)
 
 
-def calibrate(event: SubsampledGaussian, epsilon: float, delta: float) -> SubsampledGaussian:
+def calibrate(event: Run, epsilon: float, delta: float) -> Run:
     """``event`` with the smallest σ (to 1e-4, rounded up) whose ``account(…).up`` is at most ``epsilon``.
 
     If even the least noise the accountants are tested for keeps within ``epsilon``, that is what is returned, with a
@@ -105,9 +113,10 @@ def calibrate(event: SubsampledGaussian, epsilon: float, delta: float) -> Subsam
     """
     positive("epsilon", epsilon)
     probability("delta", delta, low_open=True, high_open=True)
-    worst_case(event)  # refuse before any work
+    if isinstance(event, SubsampledGaussian):
+        worst_case(event)  # refuse before any work
 
-    def noisier(log_sigma: float) -> SubsampledGaussian:
+    def noisier(log_sigma: float) -> Run:
         return replace(event, sigma=min(max(math.exp(log_sigma), SIGMAS[0]), SIGMAS[1]))
 
     def excess(log_sigma: float) -> float:

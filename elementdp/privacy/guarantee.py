@@ -46,6 +46,7 @@ class Sampler(StrEnum):
     POISSON_USERS = "poisson-users"  # each user with probability q, all elements together (eqn:subsampled-sum)
     FIXED_USERS = "fixed-users"  # exactly qn users, uniformly, all elements together
     POISSON_PAIRS = "poisson-pairs"  # each (user, element) pair with probability q: the repair
+    FIXED_ORDER = "fixed-order"  # batches of users, one after the other, again and again: no coins
 
     @property
     def words(self) -> str:
@@ -55,6 +56,7 @@ class Sampler(StrEnum):
             Sampler.POISSON_USERS: "Poisson sampling of users",
             Sampler.FIXED_USERS: "fixed-size sampling of users",
             Sampler.POISSON_PAIRS: "Poisson sampling of (user, element) pairs",
+            Sampler.FIXED_ORDER: "batches of users in a fixed order",
         }[self]
 
 

@@ -11,7 +11,7 @@ from elementdp.audit import attack, clopper_pearson, epsilon_from_rates
 from elementdp.audit.attack import components, draw, score
 from elementdp.audit.mixtures import gaussian_delta
 from elementdp.errors import ArgumentError
-from elementdp.privacy import Relation, Sampler, SubsampledGaussian, Unit
+from elementdp.privacy import Correlation, FixedOrder, Relation, Sampler, SubsampledGaussian, Unit, account
 
 USERS, PAIRS = Sampler.POISSON_USERS, Sampler.POISSON_PAIRS
 
@@ -93,3 +93,17 @@ def test_runs_it_does_not_attack_are_refused_by_name(change, name):
     run = replace(SubsampledGaussian(USERS, sigma=1.0, q=0.1, elements_per_user=1), **change)
     with pytest.raises(ArgumentError, match=name):
         attack(run, 0.01, trials=10, rng=np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("correlation", [Correlation(), Correlation.inverse_root(3), Correlation.optimised(4, 9, 4)])
+def test_a_fixed_order_is_attacked_nearly_as_well_as_it_promises(correlation):
+    run = FixedOrder(4.0, steps=9, batches=4, correlation=correlation)
+    found = attack(run, 0.01, trials=100_000, rng=np.random.default_rng(5))
+    assert 0.5 * account(run, 0.01).low < found.low <= account(run, 0.01).up
+
+
+def test_the_score_of_a_fixed_order_has_the_moments_of_one_gaussian_release():
+    run = FixedOrder(3.0, steps=12, batches=5, correlation=Correlation.inverse_root(4))
+    scores = score(run, draw(run, 1, 40_000, np.random.default_rng(6)))
+    assert scores.mean() == pytest.approx(run.mu**2 / 2, abs=5 * run.mu / 200)
+    assert scores.std() == pytest.approx(run.mu, rel=0.02)

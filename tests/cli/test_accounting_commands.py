@@ -11,7 +11,7 @@ from elementdp.cli import cli
 from elementdp.cli.options import Command
 from elementdp.companion.experiments.record import record
 from elementdp.errors import ArgumentError, ElementdpError, NoGuaranteeError
-from elementdp.privacy import Sampler, SubsampledGaussian, account, claimed
+from elementdp.privacy import FixedOrder, Relation, Sampler, SubsampledGaussian, account, claimed, promise
 
 RUN = ["-q", "0.02", "--steps", "300", "--delta", "1e-6"]
 
@@ -25,7 +25,7 @@ def answer(*arguments: str) -> dict[str, object]:
 
 def test_epsilon_in_json_has_the_agreed_keys() -> None:
     found = answer("epsilon", "--sampler", "poisson-users", "--elements-per-user", "3", "--sigma", "4", *RUN)
-    assert list(found) == ["low", "estimate", "up", "claimed", "unit", "relation", "sampler", "delta"]
+    assert list(found) == ["low", "estimate", "up", "claimed", "unit", "relation", "sampler", "delta", "alternatives"]
     event = SubsampledGaussian(Sampler.POISSON_USERS, 4.0, 0.02, 300, elements_per_user=3)
     band = account(event, 1e-6)
     assert [found[key] for key in ("low", "estimate", "up")] == [band.low, band.estimate, band.up]
@@ -88,3 +88,60 @@ def commands(group: click.Group) -> Iterator[click.Command]:
 @pytest.mark.parametrize("group", [cli, record])
 def test_every_command_tells_refusals_in_the_spelling_of_its_options(group: click.Group) -> None:
     assert all(isinstance(found, Command) for found in commands(group))
+
+
+ORDER = ["--sampler", "fixed-order", "--sigma", "4", "--delta", "5e-5"]
+
+
+def test_a_fixed_order_beside_sampling() -> None:
+    found = answer("epsilon", *ORDER, "--epochs", "5", "--batches", "100")
+    assert found["up"] == account(FixedOrder(4.0, 500, 100), 5e-5).up
+    assert found["claimed"] is None
+    users = SubsampledGaussian(Sampler.POISSON_USERS, 4.0, 0.01, 500)
+    assert found["alternatives"]["poisson-users"] == promise(users, 5e-5).epsilon  # type: ignore[index]
+    words = CliRunner().invoke(cli, ["epsilon", *ORDER, "--epochs", "5", "--batches", "100"]).output
+    assert "worse, as is proved" in words
+    assert "nobody sees" in words
+    assert answer("epsilon", *ORDER, "--epochs", "5")["up"] == found["up"]
+    assert answer("epsilon", *ORDER, "--steps", "401", "--batches", "100")["up"] == found["up"]
+
+
+@pytest.mark.parametrize(("sigma", "delta", "verdict"), [("4", "5e-5", "(better)"), ("12", "0.031", "(no better)")])
+def test_sampled_users_beside_a_fixed_order(sigma: str, delta: str, verdict: str) -> None:
+    run = ["epsilon", "--sampler", "poisson-users", "-q", "0.01", "--steps", "500", "--sigma", sigma, "--delta", delta]
+    if sigma == "12":
+        run[run.index("500")] = "100"
+    assert verdict in CliRunner().invoke(cli, run).output
+
+
+def test_correlated_noise_says_what_it_gains() -> None:
+    run = ["noise", "--sampler", "fixed-order", "--epochs", "4", "--batches", "50", "--delta", "5e-5", "--epsilon", "3"]
+    found, plain = answer(*run, "--bands", "4"), answer(*run)
+    assert found["sigma"] > plain["sigma"]  # type: ignore[operator]
+    assert "times the error of independent noise" in CliRunner().invoke(cli, [*run, "--bands", "4"]).output
+
+
+def test_the_other_relation_has_its_own_answer_and_no_claim() -> None:
+    found = answer("epsilon", "--sampler", "poisson-pairs", "--sigma", "4", "--relation", "add-remove", *RUN)
+    event = SubsampledGaussian(Sampler.POISSON_PAIRS, 4.0, 0.02, 300, relation=Relation.ADD_REMOVE)
+    assert found["up"] == account(event, 1e-6).up
+    assert found["claimed"] is None
+    words = CliRunner().invoke(cli, ["epsilon", "--sampler", "poisson-pairs", "--sigma", "4", *RUN]).output
+    assert "about half this ε" in words
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([*ORDER], "--epochs must be given"),
+        ([*ORDER, "--epochs", "5", "-q", "0.1"], "-q must be left out"),
+        ([*ORDER, "--epochs", "5", "--bands", "4"], "--batches must be given"),
+        ([*ORDER, "--steps", "5"], "--epochs must be given"),
+        (["--sampler", "poisson-users", "--sigma", "4", "--delta", "1e-5"], "-q must be given"),
+        (["--sampler", "poisson-users", "--sigma", "4", "--epochs", "3", *RUN], "--epochs must be left out"),
+    ],
+)
+def test_options_that_do_not_fit_the_sampler_are_refused(arguments: list[str], words: str) -> None:
+    result = CliRunner().invoke(cli, ["epsilon", *arguments])
+    assert isinstance(result.exception, ArgumentError)
+    assert words in str(result.exception)
