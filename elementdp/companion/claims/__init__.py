@@ -1,8 +1,8 @@
-"""The ledger: every statement of the paper, its check and the verdict that check just computed."""
+"""The ledger: every statement of the paper, its check and the verdict that check computed."""
 
 from elementdp.companion.claims.catalogue import CATALOGUE, Statement
-from elementdp.companion.claims.ledger import Check, Effort, Entry, check, entry, ledger
-from elementdp.companion.claims.verdict import Fact, Finding, Gap, Role, Verdict
+from elementdp.companion.claims.ledger import Check, Effort, Entry, all_checks, check, entry, examine, ledger
+from elementdp.companion.claims.verdict import Fact, Finding, Gap, Role, Severity, Verdict
 
 __all__ = [
     "CATALOGUE",
@@ -13,9 +13,12 @@ __all__ = [
     "Finding",
     "Gap",
     "Role",
+    "Severity",
     "Statement",
     "Verdict",
+    "all_checks",
     "check",
     "entry",
+    "examine",
     "ledger",
 ]

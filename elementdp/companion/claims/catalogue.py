@@ -1,194 +1,433 @@
-"""Every statement the book has to settle: where it stands, what it says in our words, where we treat it."""
+"""Every statement the book settles: its number and label in the paper, what it says in our words, where we treat it."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Statement:
-    """A statement of the paper; ``section`` is the page of the book that settles it."""
+    """A statement of the paper.
+
+    ``number`` is what a reader of the paper finds in print, ``label`` the name its source gives it (empty for running
+    text), ``section`` the page of the book that settles it.
+    """
 
     id: str
-    where: str
-    text: str
+    number: str
+    label: str
     section: str
+    text: str
 
 
-_STATEMENTS = (
+_DEFINITIONS, _PROPERTIES = "foundations/definitions", "foundations/properties"
+_MECHANISMS, _HEAVY, _HISTOGRAMS = "mechanisms/mechanisms", "mechanisms/heavy-hitters", "mechanisms/histograms"
+_SAMPLING, _TRAINING = "accounting/subsampling", "learning/training"
+_NORMALITY, _PRIVATE = "learning/asymptotics", "learning/private-estimation"
+
+_FOUNDATIONS = (
+    Statement(
+        "side-information",
+        "Section 1",
+        "",
+        _DEFINITIONS,
+        "Element-level privacy inherits resilience to side information: whatever someone knows beforehand, the result "
+        "changes their odds about one element by at most e^ε.",
+    ),
+    Statement(
+        "figure-1",
+        "Figure 1",
+        "fig:yo-bro",
+        _DEFINITIONS,
+        "The caption calls the three left conversations neighbouring, at distance 2.",
+    ),
     Statement(
         "def-dp",
-        "Definition 1 (definition:dp)",
+        "Definition 2.1",
+        "definition:dp",
+        _DEFINITIONS,
         "(ε, δ)-privacy for any distance between samples; with the order-free Hamming distance it is the usual one.",
-        "foundations/definitions",
     ),
     Statement(
         "def-rdp",
-        "Definition 2 (definition:renyi-dp)",
+        "Definition 2.2",
+        "definition:renyi-dp",
+        _DEFINITIONS,
         "(ε, α)-Rényi privacy for any distance between samples.",
-        "foundations/definitions",
-    ),
-    Statement(
-        "def-element",
-        "Definition 3 (definition:element-dp; eqn:def-user-dist, eqn:element-distance)",
-        "Users differ by the number of clusters in which their multisets differ; samples by the best matching of "
-        "users. One cluster gives back user-level privacy; the three left transcripts of Figure 1 are neighbouring, "
-        "at distance 2.",
-        "foundations/definitions",
     ),
     Statement(
         "rdp-to-dp",
-        "text after Definition 2",
+        "Section 2.1, after Definition 2.2",
+        "",
+        _MECHANISMS,
         "(ε, α)-Rényi privacy implies (ε + log(1/δ)/(α-1), δ)-privacy for every δ.",
-        "mechanisms/mechanisms",
     ),
     Statement(
         "gaussian-mech",
-        "eqn:mironov-gaussian-mech and Appendix A (sec:sufficiency-of-mironov)",
+        "Equation (1) and Appendix A",
+        "eqn:mironov-gaussian-mech",
+        _MECHANISMS,
         "Gaussian noise of variance ρ²(1{ε>1}/ε + 2 log(1/δ)/ε²) gives (ε, δ)-privacy for every ε > 0.",
-        "mechanisms/mechanisms",
     ),
     Statement(
-        "basic-mech",
-        "eqn:basic-mechanisms",
-        "Laplace or Gaussian noise scaled to the element sensitivity makes an average over n users element-private.",
-        "mechanisms/mechanisms",
+        "def-element",
+        "Definition 2.3, Equations (2) and (3)",
+        "definition:element-dp",
+        _DEFINITIONS,
+        "Users differ by the number of clusters in which their multisets differ; samples by the best matching of "
+        "users. One cluster gives back user-level privacy.",
     ),
     Statement(
         "post-processing",
+        "Corollary 2.1",
         "corollary:post-processing",
+        _PROPERTIES,
         "Whatever is computed from a private output is as private.",
-        "foundations/properties",
     ),
     Statement(
         "group-privacy",
+        "Corollary 2.2",
         "corollary:group-privacy",
+        _PROPERTIES,
         "At distance D an (ε, δ)-private mechanism is (Dε, D e^{(D-1)ε} δ)-indistinguishable.",
-        "foundations/properties",
     ),
     Statement(
-        "composition",
+        "composition-basic",
+        "Corollary 2.3, first part",
         "corollary:composition",
-        "k mechanisms compose to (Σε, Σδ), to (3/2 Σε² + √(6 Σε² log(1/δ₀)), δ₀ + Σ δ/(1+e^ε)), "
-        "and Rényi guarantees of one order add.",
-        "foundations/properties",
+        _PROPERTIES,
+        "k adaptive (ε_i, δ_i)-private mechanisms together are (Σε, Σδ)-private.",
+    ),
+    Statement(
+        "composition-advanced",
+        "Corollary 2.3, second part",
+        "corollary:composition",
+        _PROPERTIES,
+        "They are also (3/2 Σε² + √(6 Σε² log(1/δ₀)), δ₀ + Σ δ/(1+e^ε))-private for every δ₀ > 0.",
+    ),
+    Statement(
+        "composition-renyi",
+        "Corollary 2.3, third part",
+        "corollary:composition",
+        _PROPERTIES,
+        "Rényi guarantees of one order add.",
     ),
     Statement(
         "subsampling",
+        "Corollary 2.4",
         "corollary:subsampling",
+        _SAMPLING,
         "Sampling users at rate q turns an (ε, δ)-element-private mechanism into a "
-        "(log(1+q(e^ε-1)), qδ)-element-private one; so does drawing m of n users.",
-        "accounting/subsampling",
+        "(log(1+q(e^ε-1)), qδ)-element-private one; so does drawing m of n users, with q = m/n.",
     ),
     Statement(
         "moments-accountant",
-        "corollary:momentacc and the display after it",
+        "Corollary 2.5",
+        "corollary:momentacc",
+        _SAMPLING,
         "The user-sampled Gaussian sum has the Rényi curve of the pair qP₁+(1-q)P₀, qP₋₁+(1-q)P₀, "
-        "at most q²α/((1-q)σ²) + O(q³/σ³), with Poisson or fixed-size sampling alike.",
-        "accounting/subsampling",
+        "with Poisson or fixed-size sampling alike.",
     ),
     Statement(
-        "heavy-hitters-privacy",
-        "lemma:privacy-heavy-hitters and σ²_std",
-        "Counting users per item with noise variance α/ε (Rényi) or the Gaussian formula (approximate) is "
-        "element-private; user-level privacy takes m times that variance.",
-        "mechanisms/heavy-hitters",
+        "moments-display",
+        "Section 2.3, display after Corollary 2.5",
+        "",
+        _SAMPLING,
+        "That curve is at most q²α/((1-q)σ²) + O(q³/σ³).",
     ),
     Statement(
-        "heavy-hitters-loss",
-        "eqn:heavyhittersloss",
-        "The ordering loss counts pairs with p_j - p_l ≥ γ for which the estimate of j exceeds that of l.",
-        "mechanisms/heavy-hitters",
+        "moments-rule",
+        "Section 2.3, rule after Corollary 2.5",
+        "",
+        _SAMPLING,
+        "For numerical constants c₀, c₁, T steps are (ε, δ)-element-private if ε ≤ c₀q²T and σ² ≥ c₁q²T log(1/δ)/ε².",
     ),
     Statement(
-        "heavy-hitters-utility",
-        "proposition:heavyhitters (lemma:indicator-properties, lemma:order-error-bound)",
-        "The expected ordering loss is at most t² once γ exceeds the larger of three printed terms.",
-        "mechanisms/heavy-hitters",
-    ),
-    Statement(
-        "histogram-privacy",
-        "lem:dp-truncation-cluster",
-        "Projecting each cluster of counts onto a ball of radius ρ and adding noise of standard deviation ρσ/n is "
-        "element-private with the σ of the Gaussian mechanism.",
-        "mechanisms/histograms",
-    ),
-    Statement(
-        "histogram-utility",
-        "proposition:element-level-histogram (lemma:binbound, lemma:biasbound)",
-        "With ρ ≥ 3mP(c) + 3 log m + t the projected histogram has exponentially small bias and each coordinate's "
-        "squared error is of order mp/n + σ²ρ²/n², from above and below.",
-        "mechanisms/histograms",
-    ),
-    Statement(
-        "element-loss",
-        "eqn:element-loss, eqn:element-risk",
-        "Averaging losses within each element and summing over the user's elements makes the loss insensitive to "
-        "any one element.",
-        "learning/training",
-    ),
-    Statement(
-        "alg-1",
-        "Algorithm 1 (algorithm:on-device-update)",
-        "One projected gradient step per element, clipped to ρ and summed: element sensitivity at most 2ρ, "
-        "global sensitivity at most 2(K∧M)ρ.",
-        "learning/training",
-    ),
-    Statement(
-        "private-sgd",
-        "eqn:private-element-sgd",
-        "Subtracting the noisy sum of Algorithm 1's updates descends the element-level risk.",
-        "learning/training",
-    ),
-    Statement(
-        "sgd-privacy",
-        "corollary:all-thetas-are-pretty-private, corollary:all-thetas-user-level, eqn:epsilon-level-sgd",
-        "All T iterates together are (Tε_α(q,σ), α)-Rényi element-private, and user-private with σ/(K∧M).",
-        "learning/training",
-    ),
-    Statement(
-        "normality",
-        "theorem:normality and its five lemmas",
-        "The averaged iterate of noisy SGD on a fixed sample is asymptotically normal with covariance "
-        "H⁻¹(Σ + (Σ + σ²Σ_z)/γ)H⁻¹.",
-        "learning/asymptotics",
-    ),
-    Statement(
-        "private-normality",
-        "proposition:private-normality",
-        "The private iteration is asymptotically normal with covariance H⁻¹(Σ + (Σ/m + ρ²σ²I/m²)/γ)H⁻¹, and private.",
-        "learning/private-estimation",
-    ),
-    Statement(
-        "glm",
-        "the example on generalized linear models",
-        "In a GLM any partition into elements leaves θ* where it was; the information may go up or down.",
-        "learning/private-estimation",
-    ),
-    Statement(
-        "exp-histogram",
-        "Section 4.1 (fig:exp_reddit)",
-        "Finer partitions of the words give better private histograms, with gaps roughly linear on a log scale.",
-        "experiments/words",
-    ),
-    Statement(
-        "exp-logistic",
-        "Section 4.2 (fig:logistic-simulation)",
-        "More elements per user lower the element-private error while user-level error hardly changes.",
-        "experiments/logistic",
-    ),
-    Statement(
-        "exp-flickr",
-        "Section 4.3 (fig:flickr)",
-        "Element-private accuracy grows with the number of clusters and diversity; user-level at ε=1 is worst.",
-        "experiments/photos",
-    ),
-    Statement(
-        "exp-cifar",
-        "Section 4.4 (fig:cifar10)",
-        "Element-level training at ε=3 with 8,000 diverse users nearly equals non-private accuracy; "
-        "user-level is at least 15 points behind.",
-        "experiments/cifar",
+        "f-privacy",
+        "Section 2.3, last sentence",
+        "",
+        _SAMPLING,
+        "Each of the preceding corollaries has an analogue in f-differential privacy.",
     ),
 )
 
-CATALOGUE: dict[str, Statement] = {statement.id: statement for statement in _STATEMENTS}
+_METHODS = (
+    Statement(
+        "basic-mech",
+        "Equation (6)",
+        "eqn:basic-mechanisms",
+        _MECHANISMS,
+        "Laplace or Gaussian noise scaled to the element sensitivity makes an average over n users element-private.",
+    ),
+    Statement(
+        "heavy-hitters-privacy",
+        "Lemma 3.1",
+        "lemma:privacy-heavy-hitters",
+        _HEAVY,
+        "Counting users per item with noise variance α/ε (Rényi) or the Gaussian formula (approximate) is "
+        "element-private.",
+    ),
+    Statement(
+        "heavy-hitters-user",
+        "Section 3.1, display after Lemma 3.1",
+        "",
+        _HEAVY,
+        "The global sensitivity is √(2m), so user-level privacy takes the variance σ²_std, m times that of the lemma.",
+    ),
+    Statement(
+        "heavy-hitters-loss",
+        "Equation (8)",
+        "eqn:heavyhittersloss",
+        _HEAVY,
+        "The ordering loss counts pairs with p_j - p_l ≥ γ for which the estimate of j exceeds that of l.",
+    ),
+    Statement(
+        "heavy-hitters-utility",
+        "Proposition 1",
+        "proposition:heavyhitters",
+        _HEAVY,
+        "The expected ordering loss is at most t² once γ exceeds the larger of three printed terms.",
+    ),
+    Statement(
+        "histogram-privacy",
+        "Lemma 3.2",
+        "lem:dp-truncation-cluster",
+        _HISTOGRAMS,
+        "Projecting each cluster of counts onto a ball of radius ρ and adding noise of standard deviation ρσ/n is "
+        "element-private with the σ of the Gaussian mechanism.",
+    ),
+    Statement(
+        "histogram-utility",
+        "Proposition 2",
+        "proposition:element-level-histogram",
+        _HISTOGRAMS,
+        "With ρ ≥ 3mP(c) + 3 log m + t the projected histogram has exponentially small bias and each coordinate's "
+        "squared error is of order mp/n + σ²ρ²/n², from above and below.",
+    ),
+    Statement(
+        "histogram-user",
+        "Section 3.2, after Proposition 2",
+        "",
+        _HISTOGRAMS,
+        "At user level the global sensitivity is ρ = m.",
+    ),
+    Statement(
+        "histogram-rate",
+        "Section 3.2, display after Proposition 2",
+        "",
+        _HISTOGRAMS,
+        "With t = log n the squared error is at most O(1) max{mp/n, σ²/n² [m²P(c)² + log²m + log²n]}.",
+    ),
+    Statement(
+        "element-loss",
+        "Equations (10) and (11)",
+        "eqn:element-loss",
+        _TRAINING,
+        "Averaging losses within each element and summing over the user's elements makes the loss insensitive to "
+        "any one element.",
+    ),
+    Statement(
+        "normality",
+        "Theorem 1, Section 3",
+        "theorem:normality",
+        _NORMALITY,
+        "The averaged iterate of noisy SGD on a fixed sample is asymptotically normal with covariance "
+        "H⁻¹(Σ + (Σ + σ²Σ_z)/γ)H⁻¹.",
+    ),
+    Statement(
+        "alg-1",
+        "Algorithm 1",
+        "algorithm:on-device-update",
+        _TRAINING,
+        "One projected gradient step per element, clipped to ρ and summed: element sensitivity at most 2ρ, "
+        "global sensitivity at most 2(K∧M)ρ.",
+    ),
+    Statement(
+        "private-sgd",
+        "Equation (15)",
+        "eqn:private-element-sgd",
+        _TRAINING,
+        "Subtracting the noisy sum of Algorithm 1's updates descends the element-level risk.",
+    ),
+    Statement(
+        "sgd-privacy",
+        "Corollary 3.1",
+        "corollary:all-thetas-are-pretty-private",
+        _TRAINING,
+        "All T iterates together are (Tε_α(q,σ), α)-Rényi element-private.",
+    ),
+    Statement(
+        "sgd-user-privacy",
+        "Corollary 3.2",
+        "corollary:all-thetas-user-level",
+        _TRAINING,
+        "All T iterates together are user-private with σ/(K∧M) in place of σ, with Poisson or fixed-size sampling "
+        "alike.",
+    ),
+    Statement(
+        "sgd-rate",
+        "Equation (16)",
+        "eqn:epsilon-level-sgd",
+        _TRAINING,
+        "With q = m/n all T iterates are (O(1)ε, δ)-element-private, ε the infimum over α of Tq²(1+α)/σ² + log(1/δ)/α.",
+    ),
+    Statement(
+        "private-normality",
+        "Proposition 3, limit law",
+        "proposition:private-normality",
+        _PRIVATE,
+        "The private iteration is an instance of Theorem 1: asymptotically normal with covariance "
+        "H⁻¹(Σ + (Σ/m + ρ²σ²I/m²)/γ)H⁻¹.",
+    ),
+    Statement(
+        "private-element",
+        "Proposition 3 (i)",
+        "proposition:private-normality",
+        _PRIVATE,
+        "If σ² ≥ 2 all iterates together are (O(1)ε(σ), δ)-element-private, and ε(σ) goes to 0 as n grows.",
+    ),
+    Statement(
+        "private-user",
+        "Proposition 3 (ii)",
+        "proposition:private-normality",
+        _PRIVATE,
+        "If σ² ≥ (K∧M)²τ² and τ² ≥ 2 they are (O(1)ε(τ), δ)-private for whole users.",
+    ),
+    Statement(
+        "noise-factor",
+        "Section 3.3, after Proposition 3",
+        "",
+        _PRIVATE,
+        "For a given ε, element-level privacy takes a factor K∧M less noise than user-level privacy.",
+    ),
+    Statement(
+        "glm",
+        "Example 3, first claim",
+        "",
+        _PRIVATE,
+        "In a GLM any partition into elements leaves θ* where it was.",
+    ),
+    Statement(
+        "glm-risk",
+        "Example 3, second claim",
+        "",
+        _PRIVATE,
+        "The element-level risk is Σ_k p_k E[ℓ | X ∈ c_k], p_k the chance that a user has data in c_k.",
+    ),
+    Statement(
+        "glm-variance",
+        "Example 3, third claim",
+        "",
+        _PRIVATE,
+        "Changing the partition can lower the asymptotic variance or raise it.",
+    ),
+)
+
+_EXPERIMENTS = (
+    Statement(
+        "exp-histogram",
+        "Section 4.1, Figure 2",
+        "fig:exp_reddit",
+        "experiments/words",
+        "Finer partitions of the words give better private histograms, with gaps roughly linear on a log scale.",
+    ),
+    Statement(
+        "exp-logistic",
+        "Section 4.2, Figure 3",
+        "fig:logistic-simulation",
+        "experiments/logistic",
+        "More elements per user lower the element-private error while user-level error hardly changes.",
+    ),
+    Statement(
+        "exp-flickr",
+        "Section 4.3, Figure 4",
+        "fig:flickr",
+        "experiments/photos",
+        "Element-private accuracy grows with the number of clusters and diversity; user-level at ε=1 is worst.",
+    ),
+    Statement(
+        "exp-cifar",
+        "Section 4.4, Figure 5",
+        "fig:cifar10",
+        "experiments/cifar",
+        "Element-level training at ε=3 with 8,000 diverse users nearly equals non-private accuracy; "
+        "user-level is at least 15 points behind.",
+    ),
+)
+
+_APPENDICES = (
+    Statement(
+        "indicator-lemma",
+        "Lemma B.1",
+        "lemma:indicator-properties",
+        _HEAVY,
+        "E[Y_jY_l] = q_j + q_l - q_jl and var(Y_j - Y_l) ≤ q_j + q_l for the indicators of two items.",
+    ),
+    Statement(
+        "order-lemma",
+        "Lemma B.2",
+        "lemma:order-error-bound",
+        _HEAVY,
+        "The chance to mis-order two items is at most exp(-min{5n(q_i-q_j)²/(12v + 20σ²/n), n(q_i-q_j)/8}).",
+    ),
+    Statement(
+        "binomial-lemma",
+        "Lemma C.1",
+        "lemma:binbound",
+        _HISTOGRAMS,
+        "For X ~ Bin(m, p), p ≤ 1/4 and l ≥ 3mp: Σ_{i≥l} P(X ≥ i) ≤ 2P(X ≥ l) ≤ 4P(X = l).",
+    ),
+    Statement(
+        "bias-lemma",
+        "Lemma C.2",
+        "lemma:biasbound",
+        _HISTOGRAMS,
+        "For l = 3mp + 3 log m + t and m ≥ 3: P(X = ⌈l⌉) ≤ p 2^{-t}; the proof uses 2^{-2 log m} ≤ m^{-2}.",
+    ),
+    Statement(
+        "good-event",
+        "Appendix D, event E_n",
+        "sec:proof-normality",
+        _NORMALITY,
+        "There is a finite random N such that for all n ≥ N the sample is good: averages of L_a² at most twice "
+        "their mean, curvature at least λ near θ*.",
+    ),
+    Statement(
+        "recursion-lemma",
+        "Lemma D.1",
+        "lemma:convergence-of-iterates",
+        _NORMALITY,
+        "E[δ²_{k+1}] ≤ (1 - c₀α_k) δ²_k + α²_k E[L₀²], and E[δ²_k] ≤ C α_k log k.",
+    ),
+    Statement(
+        "remainder-lemma",
+        "Lemma D.2",
+        "lemma:remainders-go-to-zero",
+        _NORMALITY,
+        "The remainders of the risk's linearisation, summed and divided by √k, vanish.",
+    ),
+    Statement(
+        "local-lemma",
+        "Lemma D.3",
+        "lemma:local-grad-errors-go-to-zero",
+        _NORMALITY,
+        "The localised gradient errors, summed with B_i and divided by √k, vanish.",
+    ),
+    Statement(
+        "model-lemma",
+        "Lemma D.4",
+        "lemma:subgrad-errors-go-to-zero",
+        _NORMALITY,
+        "The errors of the model of the loss, summed and divided by √k, vanish.",
+    ),
+    Statement(
+        "matrix-lemma",
+        "Lemma D.5",
+        "lemma:matrix-inverse-errors-go-to-zero",
+        _NORMALITY,
+        "What A_i = B_i - H⁻¹ makes of gradient noise and privacy noise, summed and divided by √k, vanishes.",
+    ),
+)
+
+CATALOGUE: dict[str, Statement] = {
+    statement.id: statement for statement in (*_FOUNDATIONS, *_METHODS, *_EXPERIMENTS, *_APPENDICES)
+}
 """The statements by id, in the paper's order."""

@@ -17,21 +17,37 @@ class Verdict(StrEnum):
     UNCHECKED = "unchecked"
 
 
+class Severity(StrEnum):
+    """What goes wrong for someone who trusts the statement as printed, from least to most."""
+
+    NONE = "none"
+    WORDING = "wording"  # a sign, a caption, a label: the reader corrects it
+    CONSTANT = "constant"  # a factor is off and nobody's privacy depends on it
+    ASSUMPTION = "assumption missing"  # true in fewer cases than it says
+    CONCLUSION = "conclusion false"  # the message is wrong, and it is not about privacy
+    PRIVACY = "privacy broken"  # people get less than they are promised
+
+
 class Role(StrEnum):
     """What a fact speaks about."""
 
     PRINTED = "printed"  # an instance of the statement as printed; false is a counterexample
     TIGHT = "tight"  # the printed bound gives (almost) nothing away; false makes a true statement loose
     REPAIRED = "repaired"  # an instance of the repaired statement; it has to hold
+    REMARK = "remark"  # how the statement is read, or what its proof says; it decides nothing
 
 
 class Gap(StrEnum):
     """What separates a printed statement that does not survive from the true one beside it."""
 
-    TYPO = "typo"
+    WORDING = "wording"
     CONSTANT = "constant"
-    ASSUMPTION = "missing assumption"
-    SUBSTANCE = "substance"  # the statement's message is wrong, not its bookkeeping
+    ASSUMPTION = "assumption missing"
+    SUBSTANCE = "conclusion false"  # the statement's message is wrong, not its bookkeeping
+
+
+LARGEST_PROMISE = 0.5
+"""A promise whose δ is above this promises nobody anything: breaking it breaks no one's privacy."""
 
 
 class CheckError(ElementdpError):
@@ -40,16 +56,42 @@ class CheckError(ElementdpError):
 
 @dataclass(frozen=True)
 class Fact:
-    """One thing a check computed, in words with its numbers, and whether it came out as its role requires."""
+    """One thing a check computed, in words with its numbers, and whether it came out as its role requires.
+
+    ``promised_delta`` is given when the fact holds a promise to people against what they get: the δ of that promise,
+    0 for pure and Rényi promises.
+    """
 
     role: Role
     text: str
     holds: bool
+    promised_delta: float | None = None
+
+    @property
+    def breaks_a_promise(self) -> bool:
+        """Whether people get less than the printed statement promises them."""
+        promised = self.promised_delta is not None and self.promised_delta <= LARGEST_PROMISE
+        return self.role is Role.PRINTED and promised and not self.holds
+
+
+def printed(text: str, holds: bool, *, promised_delta: float | None = None) -> Fact:
+    """An instance of the printed statement; false is a counterexample."""
+    return Fact(Role.PRINTED, text, bool(holds), promised_delta)
+
+
+def tight(text: str, holds: bool) -> Fact:
+    """Whether the printed bound gives (almost) nothing away."""
+    return Fact(Role.TIGHT, text, bool(holds))
+
+
+def repaired(text: str, holds: bool) -> Fact:
+    """An instance of the repaired statement; it has to hold."""
+    return Fact(Role.REPAIRED, text, bool(holds))
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What one run of a check established."""
+    """What one run of a check established; ``gap`` and ``repair`` are for a printed statement that does not survive."""
 
     facts: tuple[Fact, ...]
     repair: str = ""
@@ -61,8 +103,6 @@ class Finding:
         broken = [fact.text for fact in self.of(Role.REPAIRED) if not fact.holds]
         if broken:
             raise CheckError("the repaired statement fails too: " + "; ".join(broken))
-        if not self.survives and not (self.gap and self.repair and any(self.of(Role.REPAIRED))):
-            raise CheckError("a printed statement that fails needs a gap, a repair and a fact that checks the repair")
 
     def of(self, role: Role) -> Iterable[Fact]:
         """The facts with this role."""
@@ -74,9 +114,23 @@ class Finding:
         return all(fact.holds for fact in self.of(Role.PRINTED))
 
     @property
+    def settled(self) -> bool:
+        """Whether nothing is left open: a statement that does not survive has a gap, a repair and its check."""
+        return self.survives or bool(self.gap and self.repair and any(self.of(Role.REPAIRED)))
+
+    @property
     def verdict(self) -> Verdict:
-        """The verdict these facts amount to."""
+        """The verdict these facts amount to; a refuted statement without a known repair fails."""
         if self.survives:
-            tight = all(fact.holds for fact in self.of(Role.TIGHT))
-            return Verdict.HOLDS if tight else Verdict.HOLDS_LOOSELY
-        return Verdict.FAILS if self.gap is Gap.SUBSTANCE else Verdict.NEEDS_REPAIR
+            close = all(fact.holds for fact in self.of(Role.TIGHT))
+            return Verdict.HOLDS if close else Verdict.HOLDS_LOOSELY
+        return Verdict.FAILS if self.gap in (Gap.SUBSTANCE, None) else Verdict.NEEDS_REPAIR
+
+    @property
+    def severity(self) -> Severity:
+        """What goes wrong for someone who trusts the statement: a broken promise first, else the kind of gap."""
+        if self.survives:
+            return Severity.NONE
+        if any(fact.breaks_a_promise for fact in self.facts):
+            return Severity.PRIVACY
+        return Severity((self.gap or Gap.SUBSTANCE).value)

@@ -10,11 +10,12 @@ from elementdp.companion.theory.models import Model, aprox
 from elementdp.companion.theory.population import Population
 from elementdp.errors import ArgumentError, at_least, nonnegative, positive
 
+_BLOCK = 500  # replications that go through together: small enough to stay in the cache
 _CHUNK = 64  # steps whose random numbers are drawn together: large enough to amortise, small enough for the cache
 
 
 @dataclass(frozen=True)
-class Setting:
+class NoisySteps:
     """Step sizes α_k = α₀k^(-β) and noise level σ of one run."""
 
     alpha: float
@@ -32,57 +33,65 @@ class Setting:
         return np.asarray(self.alpha * np.arange(1, steps + 1) ** -self.beta)
 
 
+@dataclass(frozen=True)
+class Scheme:
+    """How a step is made: the model of the loss it minimises over Θ, the ball of ``radius`` around 0.
+
+    As printed, noise is added after that and may leave Θ; ``inside`` projects once more (the repair).
+    """
+
+    model: Model = Model.FIRST_ORDER
+    radius: float = np.inf
+    inside: bool = False
+
+    def back(self, theta: FloatArray) -> FloatArray:
+        """The point after the noise, projected onto Θ if the scheme does so; vectors are component first."""
+        if not self.inside or not np.isfinite(self.radius):
+            return theta
+        return np.asarray(theta * np.minimum(1.0, self.radius / np.maximum(np.sqrt((theta**2).sum(axis=0)), 1e-300)))
+
+
 def noisy_averages(
     population: Population,
     n: int,
     checkpoints: Sequence[int],
-    settings: Sequence[Setting],
+    settings: Sequence[NoisySteps],
     replications: int,
     rng: np.random.Generator,
-    *,
-    model: Model = Model.FIRST_ORDER,
-    radius: float = np.inf,
-    inside: bool = False,
-    start: FloatArray | None = None,
-    block: int = 500,
+    scheme: Scheme | None = None,
 ) -> FloatArray:
-    """θ̄_k at every checkpoint k, as an array (checkpoint, setting, replication, d).
+    """θ̄_k at every checkpoint k of runs from θ_1 = 0, as an array (checkpoint, setting, replication, d).
 
     Each replication draws its own sample of n observations, then indices uniform on {1..n} and standard
     normal Z; its settings share these draws. θ_k does not depend on where the run stops, so one run to
-    γn gives every smaller γ. Θ is the ball of ``radius``; as printed, noise is added after the projection and
-    may leave Θ, and ``inside`` projects once more (the repair). Replications go through in
-    blocks small enough to stay in the cache.
+    γn gives every smaller γ. Replications go through in blocks small enough to stay in the cache.
     """
     at_least("n", n, 1)
     at_least("replications", replications, 1)
     if list(checkpoints) != sorted(set(checkpoints)) or checkpoints[0] < 1:
         raise ArgumentError("checkpoints", list(checkpoints), "increasing whole numbers >= 1")
-    theta1 = np.zeros(population.dimension) if start is None else np.asarray(start, dtype=float)
-    run = _Run(population, n, tuple(checkpoints), tuple(settings), model, radius, inside, theta1)
-    sizes = [min(block, replications - done) for done in range(0, replications, block)]
+    run = _Simulation(population, n, tuple(checkpoints), tuple(settings), scheme or Scheme())
+    sizes = [min(_BLOCK, replications - done) for done in range(0, replications, _BLOCK)]
     return np.concatenate([run.block(size, rng) for size in sizes], axis=2)
 
 
 @dataclass(frozen=True, eq=False)
-class _Run:
+class _Simulation:
     population: Population
     n: int
     checkpoints: tuple[int, ...]
-    settings: tuple[Setting, ...]
-    model: Model
-    radius: float
-    inside: bool
-    start: FloatArray
+    settings: tuple[NoisySteps, ...]
+    scheme: Scheme
 
     def block(self, size: int, rng: np.random.Generator) -> FloatArray:
         """The averages of ``size`` replications; vectors are (d, setting, replication) throughout."""
         population, n, d, last = self.population, self.n, self.population.dimension, self.checkpoints[-1]
+        scheme = self.scheme
         steps = np.stack([setting.step_sizes(last) for setting in self.settings], axis=1)[:, :, None]
         sigma = np.array([setting.sigma for setting in self.settings])[:, None]
         noisy = bool(np.any(sigma > 0))
         sample = draw_samples(population, n, size, rng)
-        theta = np.tile(self.start[:, None, None], (1, len(self.settings), size))
+        theta = np.zeros((d, len(self.settings), size))
         total = np.zeros_like(theta)
         averages = np.empty((len(self.checkpoints), len(self.settings), size, d))
         rows = np.arange(size)
@@ -98,11 +107,9 @@ class _Run:
             total += theta
             atom = atoms[k % _CHUNK]
             x, y = columns[:, None, atom], population.y[atom]
-            theta = aprox(self.model, population.loss, theta, x, y, steps[k], self.radius)
+            theta = aprox(scheme.model, population.loss, theta, x, y, steps[k], scheme.radius)
             if noisy:
-                theta -= (steps[k] * sigma) * z[k % _CHUNK]
-                if self.inside:
-                    theta *= np.minimum(1.0, self.radius / np.maximum(np.sqrt((theta**2).sum(axis=0)), 1e-300))
+                theta = scheme.back(theta - (steps[k] * sigma) * z[k % _CHUNK])
             if k + 1 in marks:
                 averages[marks[k + 1]] = np.moveaxis(total / (k + 1), 0, -1)
         return averages

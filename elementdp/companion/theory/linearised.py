@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from elementdp.companion.theory.iteration import Setting
+from elementdp.companion.theory.iteration import NoisySteps
 from elementdp.companion.theory.losses import FloatArray
 from elementdp.companion.theory.population import Population
 
 
-def averaging_factors(curvature: float, setting: Setting, steps: int) -> FloatArray:
+def averaging_factors(curvature: float, setting: NoisySteps, steps: int) -> FloatArray:
     """B_i^k of the proof for a one-dimensional Hessian h: α_i Σ_{j=i..k} Π_{l=i+1..j} (1 - α_l h), i = 1..k."""
     alpha = setting.step_sizes(steps)
     shrink = (1 - alpha * curvature).tolist()
@@ -17,7 +17,7 @@ def averaging_factors(curvature: float, setting: Setting, steps: int) -> FloatAr
     return np.asarray(alpha * np.asarray(inner))
 
 
-def iteration_covariance(hessian: FloatArray, noise: FloatArray, k: int, setting: Setting) -> FloatArray:
+def iteration_covariance(hessian: FloatArray, noise: FloatArray, k: int, setting: NoisySteps) -> FloatArray:
     """k·cov of the averaged linear iteration around its fixed point: (1/k) Σ_i B_i N B_i; its limit is H⁻¹NH⁻¹."""
     values, vectors = np.linalg.eigh(hessian)
     factors = np.stack([averaging_factors(float(value), setting, k) for value in values])
@@ -25,15 +25,21 @@ def iteration_covariance(hessian: FloatArray, noise: FloatArray, k: int, setting
     return np.asarray(vectors @ inner @ vectors.T)
 
 
-def finite_covariance(population: Population, n: int, k: int, setting: Setting) -> FloatArray:
-    """Theorem 1 before the limit: n·cov(θ̄_k) of the linearised iteration, which adds to the sandwich of θ̂_n."""
+def finite_covariance(
+    population: Population, n: int, k: int, setting: NoisySteps, weights: tuple[float, float, float] | None = None
+) -> FloatArray:
+    """Theorem 1 before the limit: n·cov(θ̄_k) of the linearised iteration, which adds to the sandwich of θ̂_n.
+
+    ``weights`` are those of the sample's, the draws' and the noise's covariance: (1, n/k, n/k) in the theorem.
+    """
+    sample, draws, noise = weights or (1.0, n / k, n / k)
     scatter = population.covariance(population.optimum)
-    noise = scatter + setting.sigma**2 * np.eye(population.dimension)
-    inside = iteration_covariance(population.hessian(population.optimum), noise, k, setting)
-    return population.sandwich(scatter) + inside * n / k
+    middle = draws * scatter + noise * setting.sigma**2 * np.eye(population.dimension)
+    inside = iteration_covariance(population.hessian(population.optimum), middle, k, setting)
+    return np.asarray(sample * population.sandwich(scatter) + inside)
 
 
-def matrix_error(population: Population, k: int, setting: Setting) -> float:
+def matrix_error(population: Population, k: int, setting: NoisySteps) -> float:
     """The root mean square of lemma:matrix-inverse-errors-go-to-zero at H_n = H: √((1/k) Σ_i tr(A_i N A_i))."""
     hessian = population.hessian(population.optimum)
     noise = population.covariance(population.optimum) + setting.sigma**2 * np.eye(population.dimension)

@@ -62,19 +62,6 @@ def aprox(
     return np.where(norm > radius, shrunk, free)
 
 
-def gradient_map(
-    model: Model,
-    loss: MarginLoss,
-    theta: FloatArray,
-    x: FloatArray,
-    y: FloatArray,
-    alpha: FloatArray | float,
-    radius: float = np.inf,
-) -> FloatArray:
-    """G_α(θ₀; x) = (θ₀ - aprox_α(θ₀; x))/α."""
-    return np.asarray((theta - aprox(model, loss, theta, x, y, alpha, radius)) / alpha)
-
-
 def _slope(model: Model, loss: MarginLoss, a: FloatArray, b: FloatArray, s0: FloatArray, y: FloatArray) -> FloatArray:
     """The slope t ∈ ∂h(a - bt) of the model h built at s0."""
     if model is Model.FIRST_ORDER:

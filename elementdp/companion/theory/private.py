@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from elementdp.companion.theory.iteration import Setting
+from elementdp.companion.theory.iteration import NoisySteps
 from elementdp.companion.theory.losses import FloatArray
 from elementdp.companion.theory.users import UserPopulation
 from elementdp.errors import ArgumentError, at_least, positive
@@ -47,7 +47,7 @@ def private_averages(
     n: int,
     m: int,
     checkpoints: Sequence[int],
-    setting: Setting,
+    setting: NoisySteps,
     replications: int,
     rng: np.random.Generator,
     *,

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from elementdp.companion.theory.agreement import CovarianceAgreement, covariance_agreement, normality_pvalue
-from elementdp.companion.theory.iteration import Setting, noisy_averages
+from elementdp.companion.theory.iteration import NoisySteps, Scheme, noisy_averages
 from elementdp.companion.theory.linearised import finite_covariance
 from elementdp.companion.theory.losses import FloatArray
-from elementdp.companion.theory.models import Model
 from elementdp.companion.theory.population import Population
 
 GAMMAS = (0.5, 1.0, 2.0, 4.0)
@@ -19,6 +18,8 @@ STEP_SIZES = {0.55: 0.06, 0.75: 0.15, 0.9: 0.35}
 much less and the start is never forgotten, much more and the first steps fly off."""
 RADIUS = 0.5
 """Θ is the ball of this radius; both θ* lie well inside."""
+PRINTED, INSIDE = Scheme(radius=RADIUS), Scheme(radius=RADIUS, inside=True)
+"""The iteration as printed, and with one more projection after the noise."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +27,7 @@ class Cell:
     """One (γ, β, σ): the draws of √n(θ̄ - θ*) and how they compare."""
 
     gamma: float
-    setting: Setting
+    setting: NoisySteps
     draws: FloatArray
     limit: FloatArray  # covariance of Theorem 1
     finite: FloatArray  # the same before the limit, linearised
@@ -41,9 +42,9 @@ class Cell:
         return float(np.sqrt(mean @ np.linalg.solve(self.limit, mean)))
 
 
-def grid_settings(sigmas: Sequence[float] = SIGMAS) -> list[Setting]:
+def grid_settings(sigmas: Sequence[float] = SIGMAS) -> list[NoisySteps]:
     """Every (β, σ) of the grid."""
-    return [Setting(alpha, beta, sigma) for beta, alpha in STEP_SIZES.items() for sigma in sigmas]
+    return [NoisySteps(alpha, beta, sigma) for beta, alpha in STEP_SIZES.items() for sigma in sigmas]
 
 
 def run_grid(
@@ -52,17 +53,14 @@ def run_grid(
     replications: int,
     rng: np.random.Generator,
     *,
-    settings: Sequence[Setting] | None = None,
+    settings: Sequence[NoisySteps] | None = None,
     gammas: Sequence[float] = GAMMAS,
-    model: Model = Model.FIRST_ORDER,
-    inside: bool = False,
+    scheme: Scheme = PRINTED,
 ) -> list[Cell]:
     """Simulate every cell: replications with samples of size n, run to the largest γ and read off on the way."""
     chosen = grid_settings() if settings is None else list(settings)
     steps = [round(gamma * n) for gamma in gammas]
-    averages = noisy_averages(
-        population, n, steps, chosen, replications, rng, model=model, radius=RADIUS, inside=inside
-    )
+    averages = noisy_averages(population, n, steps, chosen, replications, rng, scheme)
     cells = []
     for row, gamma in enumerate(gammas):
         for column, setting in enumerate(chosen):

@@ -1,19 +1,17 @@
-"""The verdicts on private normality and on the GLM example, fact by fact."""
+"""The checks on Proposition 3, fact by fact."""
 
-from elementdp.companion.claims import Role, Verdict
-from elementdp.companion.claims.checks.private_estimation import glm, private_normality
-from elementdp.companion.claims.ledger import Effort
+from elementdp.companion.claims import Effort, Role
+from elementdp.companion.claims.checks.private_estimation import private_normality, private_normality_user
 
 
-def test_the_law_holds_and_the_privacy_of_elements_does_not() -> None:
+def test_the_law_holds_for_sampled_users_and_is_no_instance() -> None:
     finding = private_normality(Effort.SMOKE, 0)
-    assert finding.verdict is Verdict.FAILS
     broken = [fact.text for fact in finding.of(Role.PRINTED) if not fact.holds]
-    assert [text[:11] for text in broken] == ["an instance", "(i) with us"]
-    assert len(list(finding.of(Role.REPAIRED))) == 2
+    assert len(broken) == 1
+    assert broken[0].startswith("an instance")
 
 
-def test_glm_needs_its_assumptions() -> None:
-    finding = glm(Effort.SMOKE, 0)
-    assert finding.verdict is Verdict.NEEDS_REPAIR
-    assert [fact.holds for fact in finding.of(Role.PRINTED)] == [True, True, False, False, False]
+def test_the_user_level_claim_is_tried_with_both_samplers() -> None:
+    tried = [fact.text for fact in private_normality_user(Effort.SMOKE, 0).facts]
+    assert len(tried) == 2
+    assert {text.split(",")[0] for text in tried} == {"Poisson sampling of users", "fixed-size sampling of users"}

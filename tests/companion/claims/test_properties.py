@@ -1,39 +1,13 @@
-"""The verdicts on post-processing, group privacy and composition, and that their checks can come out otherwise."""
+"""Where the checks of Corollaries 2.1 to 2.3 stand on their own numbers."""
 
-from dataclasses import replace
 from fractions import Fraction
 
-import pytest
-
-from elementdp.companion.claims import Effort, Verdict, entry
-from elementdp.companion.claims.checks import properties
+from elementdp.companion.claims.checks.properties import printed_group_delta, worst_chain
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-@pytest.mark.parametrize(
-    ("claim", "verdict"),
-    [
-        ("post-processing", Verdict.HOLDS),
-        ("group-privacy", Verdict.HOLDS_LOOSELY),
-        ("composition", Verdict.NEEDS_REPAIR),
-    ],
-)
-def test_verdicts(claim, verdict, seed):
-    assert entry(claim, Effort.SMOKE, seed).verdict is verdict
-
-
-def test_post_processing_would_be_refuted_if_it_were_false(monkeypatch):
-    # A "post-processing" that peeks at which law it is given is not one.
-    peek = iter(range(10**6))
-    monkeypatch.setattr(properties, "garble", lambda law, kernel: {next(peek): Fraction(1)})
-    with pytest.raises(Exception, match="needs a gap"):
-        entry("post-processing", Effort.SMOKE)
-
-
-def test_composition_would_survive_with_the_right_delta(monkeypatch):
-    def repaired(parts, delta0):
-        return replace(original(parts, delta0), delta=min(1.0, delta0 + sum(part.delta for part in parts)))
-
-    original = properties.compose_advanced_as_printed
-    monkeypatch.setattr(properties, "compose_advanced_as_printed", repaired)
-    assert entry("composition", Effort.SMOKE).verdict is Verdict.HOLDS
+def test_the_worst_chain_by_hand():
+    # e^ε = 2, δ = 1/100, D = 2: P₀ = δ(1 + 2), P₁ = δ, P₂ = 0, so the ends need 3/100 and the printed bound says 4/100.
+    close, ends = worst_chain(2, Fraction(2), Fraction(1, 100))
+    assert close
+    assert ends == Fraction(3, 100)
+    assert printed_group_delta(2, 0.0, 0.01) == 0.02

@@ -5,11 +5,14 @@ import pytest
 from scipy import integrate
 
 from elementdp.companion.theory import (
+    RADIUS,
     Logistic,
     Model,
+    NoisySteps,
     Population,
-    Setting,
+    Scheme,
     averaging_factors,
+    contraction,
     covariance_agreement,
     finite_covariance,
     iteration_covariance,
@@ -55,8 +58,8 @@ class Recorded:
 def test_iteration_is_the_printed_one(population: Population, inside: bool) -> None:
     """eqn:sgd-update-sequence written as in the paper, with loops, on the same random numbers."""
     rng, n, radius = Recorded(3), 30, 0.4
-    chosen = [Setting(0.3, 0.6, 0.0), Setting(0.2, 0.8, 1.5)]
-    got = noisy_averages(population, n, [5, 100], chosen, 4, rng, radius=radius, inside=inside)  # type: ignore[arg-type]
+    chosen = [NoisySteps(0.3, 0.6, 0.0), NoisySteps(0.2, 0.8, 1.5)]
+    got = noisy_averages(population, n, [5, 100], chosen, 4, rng, Scheme(radius=radius, inside=inside))  # type: ignore[arg-type]
     assert rng.sample is not None
     index = np.concatenate(rng.indices)
     noise = np.concatenate(rng.normals)[:, :, 0, :]
@@ -82,9 +85,9 @@ def test_bad_input_is_refused_before_work() -> None:
     population, rng = logistic_population(), np.random.default_rng(0)
     for beta in (0.5, 1.0):
         with pytest.raises(ValueError, match="beta"):
-            Setting(1.0, beta)
+            NoisySteps(1.0, beta)
     with pytest.raises(ValueError, match="checkpoints"):
-        noisy_averages(population, 10, [5, 3], [Setting(1.0, 0.7)], 2, rng)
+        noisy_averages(population, 10, [5, 3], [NoisySteps(1.0, 0.7)], 2, rng)
     with pytest.raises(ValueError, match="p must be"):
         Population(Logistic(), np.ones((2, 1)), np.ones(2), np.array([0.5, 0.6]))
 
@@ -123,7 +126,7 @@ def test_sample_minimisers_have_no_gradient() -> None:
 
 
 def test_averaging_factors_are_the_printed_sums() -> None:
-    setting, h, k = Setting(0.4, 0.7), 1.3, 12
+    setting, h, k = NoisySteps(0.4, 0.7), 1.3, 12
     alpha = setting.step_sizes(k)
     expected = [
         alpha[i] * sum(np.prod([1 - alpha[line] * h for line in range(i + 1, j + 1)]) for j in range(i, k))
@@ -137,7 +140,7 @@ def test_linear_iteration_covariance_by_propagation() -> None:
     rng = np.random.default_rng(0)
     root = rng.normal(size=(2, 2))
     hessian, noise = np.array([[2.0, 0.5], [0.5, 1.0]]), root @ root.T
-    setting, k = Setting(0.3, 0.7), 40
+    setting, k = NoisySteps(0.3, 0.7), 40
     cov, cross, total = np.zeros((2, 2)), np.zeros((2, 2)), np.zeros((2, 2))
     for alpha in setting.step_sizes(k):  # moments of (θ_{j+1}, Σθ_{2..j+1})
         turn = np.eye(2) - alpha * hessian
@@ -148,7 +151,7 @@ def test_linear_iteration_covariance_by_propagation() -> None:
 
 
 def test_theorem_limit_is_reached_by_the_linearised_form() -> None:
-    population, setting = robust_population(), Setting(0.06, 0.55, 0.5)
+    population, setting = robust_population(), NoisySteps(0.06, 0.55, 0.5)
     limit = population.limit_covariance(2.0, 0.5)
     gaps = [np.abs(finite_covariance(population, n, 2 * n, setting) - limit).max() for n in (100, 2000, 40_000)]
     assert gaps[0] > 3 * gaps[1] > 9 * gaps[2]
@@ -169,10 +172,16 @@ def test_covariance_test_has_its_level_and_power() -> None:
 
 
 def test_grid_agrees_with_theory_and_models_agree_with_each_other() -> None:
-    chosen = [Setting(0.15, 0.75, 0.5)]
+    chosen = [NoisySteps(0.15, 0.75, 0.5)]
     for model in Model:
         cells = run_grid(
-            robust_population(), 400, 200, np.random.default_rng(2), settings=chosen, gammas=(1.0, 2.0), model=model
+            robust_population(),
+            400,
+            200,
+            np.random.default_rng(2),
+            settings=chosen,
+            gammas=(1.0, 2.0),
+            scheme=Scheme(model, RADIUS),
         )
         assert [cell.gamma for cell in cells] == [1.0, 2.0]
         assert min(cell.against_finite.pvalue for cell in cells) > 1e-3
@@ -182,14 +191,16 @@ def test_grid_agrees_with_theory_and_models_agree_with_each_other() -> None:
 def test_decomposition_is_exact_only_with_minus_signs() -> None:
     rng = np.random.default_rng(0)
     for model in Model:
-        found = lemma_errors(logistic_population(), 80, 60, Setting(0.15, 0.75, 0.5), 5, rng, model=model, radius=0.5)
-        assert found.residual < 1e-12 < 0.1 < found.residual_printed
+        for inside in (False, True):
+            scheme = Scheme(model, 0.5, inside)
+            found = lemma_errors(logistic_population(), 80, 60, NoisySteps(0.15, 0.75, 2.0), 5, rng, scheme)
+            assert found.residual < 1e-12 < 0.1 < found.residual_printed
+            assert (found.projected > 0) is inside
+            assert found.over_bound <= 1 + 1e-12
 
 
 def test_first_order_model_has_no_model_error_away_from_the_boundary() -> None:
-    found = lemma_errors(
-        robust_population(), 80, 60, Setting(0.05, 0.75), 5, np.random.default_rng(0), model=Model.FIRST_ORDER
-    )
+    found = lemma_errors(robust_population(), 80, 60, NoisySteps(0.05, 0.75), 5, np.random.default_rng(0), Scheme())
     assert found.model < 1e-12 < found.remainder
 
 
@@ -222,3 +233,17 @@ def test_multipliers_against_literal_draws(gamma: float) -> None:
         assert (np.abs(products.mean(axis=0) - exact) < 6 * error).all()
     tie = np.einsum("ra,rb->rab", draws, plain)
     assert (np.abs(tie.mean(axis=0)) < 6 * tie.std(axis=0) / np.sqrt(4000)).all()
+
+
+def test_contraction_lies_below_the_growth_of_the_risk_everywhere() -> None:
+    """2(L(θ) - L(θ*)) ≥ c₀|θ - θ*|² at random points of Θ, and c₀ is λ itself where Θ is no larger than the ball."""
+    population, rng = logistic_population(), np.random.default_rng(0)
+    centre = population.optimum
+    reach = RADIUS - float(np.linalg.norm(centre))
+    c0 = contraction(population, reach, 2 * RADIUS)
+    points = rng.uniform(-RADIUS, RADIUS, (500, 2))
+    points = points[np.linalg.norm(points, axis=1) <= RADIUS]
+    growth = 2 * (population.risk(points) - population.risk(centre)) / ((points - centre) ** 2).sum(axis=1)
+    assert 0 < c0 <= growth.min()
+    curvature = np.linalg.eigvalsh(population.hessian(centre)).min()
+    assert contraction(population, 1e-6, 1e-6) == pytest.approx(curvature, rel=1e-4)

@@ -13,7 +13,7 @@ from scipy.special import expit
 
 from elementdp.companion.theory import (
     Logistic,
-    Setting,
+    NoisySteps,
     UserPopulation,
     example_users,
     iid_users,
@@ -111,7 +111,9 @@ def test_hypergeometric_counts() -> None:
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_private_iteration_descends_to_the_optimum(sampler: Sampler) -> None:
     users = example_users((1.0, 1.0, 1.0))
-    found = private_averages(users, sampler, 400, 4, [50, 1600], Setting(0.25, 0.7, 0.5), 60, np.random.default_rng(1))
+    found = private_averages(
+        users, sampler, 400, 4, [50, 1600], NoisySteps(0.25, 0.7, 0.5), 60, np.random.default_rng(1)
+    )
     spread = np.sqrt(np.trace(private_limit(users, sampler, 4, 4.0, users.element_lipschitz, 0.5)) / 400)
     assert np.linalg.norm(found[1].mean(axis=0) - users.optimum) < 6 * spread / math.sqrt(60) + 0.02
 
@@ -119,9 +121,9 @@ def test_private_iteration_descends_to_the_optimum(sampler: Sampler) -> None:
 def test_private_refusals() -> None:
     users, rng = example_users(), np.random.default_rng(0)
     with pytest.raises(ValueError, match="rho"):
-        private_averages(users, Sampler.POISSON_USERS, 10, 2, [5], Setting(0.1, 0.7), 2, rng, rho=0.1)
+        private_averages(users, Sampler.POISSON_USERS, 10, 2, [5], NoisySteps(0.1, 0.7), 2, rng, rho=0.1)
     with pytest.raises(ValueError, match="m must"):
-        private_averages(users, Sampler.POISSON_USERS, 10, 20, [5], Setting(0.1, 0.7), 2, rng)
+        private_averages(users, Sampler.POISSON_USERS, 10, 20, [5], NoisySteps(0.1, 0.7), 2, rng)
 
 
 def test_printed_rate_is_the_infimum() -> None:
