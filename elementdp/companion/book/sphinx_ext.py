@@ -53,9 +53,21 @@ def finish_pages(app: Sphinx, error: Exception | None) -> None:
         write_excerpts(html, sorted(app.env.found_docs))
 
 
+LIVE_SCRIPTS = ("live-accountant.js", "live-figures.js")
+
+
+def add_live_scripts(app: Sphinx, _page: str, _template: str, context: dict[str, Any], _doctree: object) -> None:
+    """Load the scripts of the live figures on the pages that have one, after the text."""
+    if 'class="edp-live"' in context.get("body", ""):
+        app.add_css_file("live.css")
+        for script in LIVE_SCRIPTS:
+            app.add_js_file(script, loading_method="defer")
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Connect after the theme has made its buttons."""
     register_plugin("pybtex.style.formatting", "author-year", AuthorYearStyle)
     app.connect("html-page-context", point_buttons, priority=900)
+    app.connect("html-page-context", add_live_scripts)
     app.connect("build-finished", finish_pages)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

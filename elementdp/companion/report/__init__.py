@@ -3,8 +3,21 @@
 from elementdp.companion.report.badge import badge
 from elementdp.companion.report.exhibits import present
 from elementdp.companion.report.figures import show
+from elementdp.companion.report.live import show_calculator, show_live
 from elementdp.companion.report.records import glue, record_result, record_source
 from elementdp.companion.report.tables import table
 from elementdp.companion.style import PALETTE, use_style
 
-__all__ = ["PALETTE", "badge", "glue", "present", "record_result", "record_source", "show", "table", "use_style"]
+__all__ = [
+    "PALETTE",
+    "badge",
+    "glue",
+    "present",
+    "record_result",
+    "record_source",
+    "show",
+    "show_calculator",
+    "show_live",
+    "table",
+    "use_style",
+]

@@ -1,14 +1,19 @@
 """Small books to run, and the real one built once in its smallest size."""
 
+import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Browser, sync_playwright
 from support.small_books import ROOT
 
 from elementdp.companion.book.build import Built, build
 from elementdp.companion.book.project import Project
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync", "--no-first-run"]
 
 
 @pytest.fixture
@@ -45,3 +50,16 @@ def smoke_book(tmp_path_factory: pytest.TempPathFactory) -> Built:
         if (ROOT / name).is_dir():
             (root / name).symlink_to(ROOT / name)
     return build(Project(root), profile="smoke", jobs=2)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Headless Chromium."""
+    if CHROMIUM is None:
+        if os.environ.get("CI"):
+            pytest.fail("no Chromium found: .ci/run installs it")
+        pytest.skip("no Chromium found; install Debian's package chromium to open the pages")
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield opened
+        opened.close()
