@@ -12,6 +12,7 @@ from elementdp.companion.experiments.logistic.figure import (
 from elementdp.companion.experiments.logistic.iteration import CellBatch, Estimates, iterate
 from elementdp.companion.experiments.logistic.model import ClipGroups, Design, SimulatedUsers, draw
 from elementdp.companion.experiments.logistic.noise import LogisticMethod, event, noise_for, true_epsilon
+from elementdp.companion.experiments.logistic.page import LogisticPage, live_figure
 from elementdp.companion.experiments.logistic.sentences import line, sentences
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "Estimates",
     "GridCell",
     "LogisticMethod",
+    "LogisticPage",
     "LogisticPlan",
     "LogisticPoint",
     "Rate",
@@ -31,6 +33,7 @@ __all__ = [
     "grid",
     "iterate",
     "line",
+    "live_figure",
     "noise_for",
     "run_settings",
     "sentences",

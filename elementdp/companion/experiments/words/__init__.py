@@ -20,6 +20,7 @@ from elementdp.companion.experiments.words.histogram import (
     noise_scale,
     true_epsilon,
 )
+from elementdp.companion.experiments.words.page import WordsPage, live_run
 from elementdp.companion.experiments.words.partitions import word_clusters
 from elementdp.companion.experiments.words.prepare import Prepared, prepare
 from elementdp.companion.experiments.words.reading import Element, Reading, heaviest, read_words, readings
@@ -37,6 +38,7 @@ __all__ = [
     "Sensitivity",
     "Slope",
     "Stop",
+    "WordsPage",
     "WordsPlan",
     "WordsPoint",
     "corpus",
@@ -46,6 +48,7 @@ __all__ = [
     "figure",
     "heaviest",
     "largest_mass",
+    "live_run",
     "noise_scale",
     "prepare",
     "read_words",

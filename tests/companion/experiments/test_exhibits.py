@@ -1,0 +1,46 @@
+"""What pages show of recorded runs is what was recorded, and every figure is described."""
+
+import matplotlib.pyplot as plt
+import pytest
+
+from elementdp.companion.experiments.images import CifarPage, PhotosPage
+from elementdp.companion.experiments.logistic import LogisticPage
+from elementdp.companion.experiments.words import WordsPage
+
+EXHIBITS = {
+    WordsPage: ("figure_two", "sentences", "elements", "linearity", "private_radius", "readings", "choices"),
+    LogisticPage: ("figure_three", "sentences", "true_axis", "baselines", "rate_table"),
+    PhotosPage: ("figure_four", "sentences", "accountings", "longer", "where_it_stops", "own_rates", "tuning"),
+    CifarPage: ("figure_five", "sentences", "who_is_ahead", "own_rates", "longer", "tuning"),
+}
+
+
+@pytest.mark.parametrize("page", EXHIBITS, ids=lambda page: page.__name__)
+def test_every_exhibit_can_be_shown_and_cited(page):
+    made = page.read()
+    shown = [getattr(made, name)() for name in EXHIBITS[page]]
+    assert len({exhibit.name for exhibit in shown} - {""}) == len(shown), "anchors differ"
+    for exhibit in shown:
+        assert exhibit.caption
+        assert (exhibit.figure is None) == (not exhibit.alt)
+        assert all(len(row) == len(exhibit.header) for row in exhibit.rows)
+        plt.close(exhibit.figure) if exhibit.figure else None
+    names = [name for exhibit in shown for name in exhibit.numbers]
+    assert len(names) == len(set(names)), "no number is given twice"
+
+
+def test_figure_two_has_a_curve_a_partition_in_every_panel():
+    drawing = WordsPage.read().figure_two().figure
+    for axis in drawing.axes:
+        assert axis.containers[0].get_label() == "1 (user level)"
+        assert len(axis.containers) == 6
+    plt.close(drawing)
+
+
+def test_figure_three_has_element_and_user_level_on_one_axis():
+    drawing = LogisticPage.read().figure_three().figure
+    for axis in drawing.axes:
+        labels = {text.get_text() for text in axis.get_legend().get_texts()}
+        kinds = ("element level", "user level", "non-private")
+        assert labels == {f"{kind}, clusters: {k}/10" for kind in kinds for k in (2, 5, 8)}
+    plt.close(drawing)
