@@ -7,6 +7,7 @@ from elementdp.histogram.items import Discovery
 from elementdp.histogram.local import LocalEngine
 from elementdp.histogram.output import write_release
 from elementdp.histogram.release import PrivateHistogram, heavy_hitters, private_histogram
+from elementdp.histogram.spark import SparkEngine
 
 __all__ = [
     "Budget",
@@ -15,6 +16,7 @@ __all__ = [
     "LocalEngine",
     "PrivateHistogram",
     "RowPolicy",
+    "SparkEngine",
     "Spent",
     "Split",
     "TableError",

@@ -22,6 +22,7 @@ from elementdp.histogram.local import LocalEngine
 from elementdp.histogram.noise import AddNoise, Integers, exact_noise, scale_for, seeded_noise
 from elementdp.histogram.projection import GridBall, GroupCounts
 from elementdp.histogram.radius import STEPS, RadiusSearch, balance, groups_above
+from elementdp.histogram.spark import SparkEngine, is_spark_frame
 from elementdp.privacy import Guarantee, Relation
 
 ElementLike = str | Partition | Callable[[str], Hashable]
@@ -95,7 +96,8 @@ def private_histogram(
     """The histogram of ``item``, (ε, δ)-private for one element of one user, whatever the table holds.
 
     Args:
-        table: a CSV, TSV, JSON lines or Parquet file, a pandas frame or an Arrow table, one event a row.
+        table: a CSV, TSV, JSON lines or Parquet file, a pandas frame, an Arrow table or a Spark DataFrame, one event
+            a row.
         user: the column that names the user.
         item: the column that names the item counted.
         element: what is protected: a column, ``"domain"`` (of a URL), ``"item"``, ``"user"`` (user-level privacy), or
@@ -107,7 +109,7 @@ def private_histogram(
         rho: the bound on the ℓ2 norm of one group's counts. It must not be read off the table; without it, it is
             chosen privately.
         policy: what becomes of rows that cannot be counted.
-        engine: where the grouping is done: this machine, unless another is given.
+        engine: where the grouping is done: Spark for a Spark DataFrame, else this machine, unless another is given.
 
     Returns:
         The counts with their noise, the guarantee, and what each stage spent.
@@ -140,7 +142,7 @@ def private_histogram(
     ledger = Ledger(privacy, discovers=public is None, chooses_radius=rho is None)
     ball = None if rho is None else GridBall.of(rho)
     add_noise = _noise(privacy)
-    source = (engine or LocalEngine()).open(table)
+    source = (engine or _engine_for(table)).open(table)
     rule = element_rule(element, user, item, source.names, source.source)
     threshold = None
     if public is not None:
@@ -199,6 +201,11 @@ def heavy_hitters(
     )
 
 
+def _engine_for(table: object) -> Engine:
+    """Spark for a table of Spark's, this machine for any other."""
+    return SparkEngine() if is_spark_frame(table) else LocalEngine()
+
+
 def _noise(privacy: Budget) -> AddNoise:
     if privacy.seed is None:
         return exact_noise
@@ -221,8 +228,10 @@ class _Listed:
     def sums(self, ball: GridBall) -> Integers:
         """The projected counts of each item, summed over groups, in steps of the ball's grid."""
 
-        def projected(groups: GroupCounts) -> Integers:
-            total = np.zeros(len(self.listed), dtype=np.int64)
+        size = len(self.listed)
+
+        def projected(groups: GroupCounts) -> Integers:  # goes to other machines: it must not hold the table
+            total = np.zeros(size, dtype=np.int64)
             np.add.at(total, groups.items, groups.project(ball))
             return total
 

@@ -1,0 +1,206 @@
+"""The engine on Spark: the same sums as this machine's engine, item for item, whatever happens to its tasks."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from elementdp.errors import ArgumentError
+from elementdp.histogram import Budget, LocalEngine, RowPolicy, SparkEngine, TableError, private_histogram
+from elementdp.histogram.discovery import Threshold
+from elementdp.histogram.element_rule import element_rule
+from elementdp.histogram.engine import Columns
+from elementdp.histogram.spark import versions
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.xdist_group("spark"),  # one session for all
+    pytest.mark.skipif(not (shutil.which("java") or os.environ.get("JAVA_HOME")), reason="Spark needs a Java runtime"),
+]
+
+PRIVACY = Budget(1.0, 1e-6, seed=5)
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[Any]:
+    from pyspark.sql import SparkSession
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = SparkSession.builder.master("local[2,4]").appName("tests")  # a task may fail three times
+    for name, value in {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.shuffle.partitions": "3",
+        "spark.driver.memory": "1g",
+        "spark.log.level": "OFF",
+    }.items():
+        builder = builder.config(name, value)
+    made = builder.getOrCreate()
+    yield made
+    made.stop()
+
+
+def events(n: int, seed: int) -> pa.Table:
+    """Half of the events are one user's."""
+    rng = np.random.default_rng(seed)
+    user = np.where(rng.random(n) < 0.5, 0, rng.integers(0, n // 20, n))
+    site, page = rng.zipf(1.5, n) % 200, rng.integers(0, 4, n)
+    urls = np.array([f"http://s{a}.org/{b}" for a in range(200) for b in range(4)])
+    return pa.table({"user": user, "url": urls[4 * site + page], "times": rng.integers(1, 6, n)})
+
+
+def release(table: object, engine: Any = None, **choices: Any) -> pa.Table:
+    rest = {"items": [f"http://s{a}.org/{b}" for a in range(200) for b in range(4)], "count": "times"} | choices
+    with pytest.warns(UserWarning, match="seeded"):
+        return private_histogram(
+            table,
+            user="user",
+            item="url",
+            element=rest.pop("element", "domain"),
+            privacy=PRIVACY,
+            engine=engine,
+            **rest,
+        ).histogram
+
+
+@pytest.mark.parametrize("element", ["domain", "item", "user"])
+def test_sums_are_those_of_one_machine(session: Any, element: str) -> None:
+    """Seeded noise is the same on equal sums, so equal releases are equal sums, and the same private choice of ρ."""
+    table = events(30_000, 1)
+    assert release(session.createDataFrame(table), element=element).equals(release(table, element=element))
+
+
+def test_a_million_events_with_a_user_who_holds_half_of_them(session: Any) -> None:
+    table = events(1_000_000, 2)
+    assert release(session.createDataFrame(table), rho=8.0).equals(release(table, rho=8.0))
+
+
+def test_failed_tasks_and_other_partitions_change_nothing(session: Any) -> None:
+    table = events(20_000, 3)
+    frame = session.createDataFrame(table).repartition(5)
+
+    def failing(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        yield from batches
+        if context.attemptNumber() < 2:
+            raise OSError("the disk of this worker is gone")
+
+    broken = frame.mapInArrow(failing, frame.schema)
+    assert release(broken, SparkEngine(session=session, partitions=7)).equals(release(table))
+
+
+def test_discovery_sees_each_candidate_once_with_the_same_weight(session: Any) -> None:
+    table = events(20_000, 4)
+    rule = element_rule("domain", "user", "url", table.column_names, "the table")
+    naming = Threshold.of(0.5, 1e-6, 5, one_item=False).naming
+
+    def weights(engine: Any, source: object) -> list[tuple[str, int]]:
+        with engine.open(source).grouped(Columns("user", "url"), rule, None, RowPolicy()) as groups:
+            return [
+                pair
+                for names, given in groups.item_weights(naming)
+                for pair in zip(names.to_pylist(), given.tolist(), strict=True)
+            ]
+
+    here, there = weights(LocalEngine(), table), weights(SparkEngine(session=session), session.createDataFrame(table))
+    assert sorted(here) == sorted(there)
+    assert len({name for name, _ in there}) == len(there)
+
+
+def test_nothing_is_noisy_twice(session: Any) -> None:
+    """A release is a table in memory: to read it again is to read the same numbers."""
+    result = private_histogram(
+        session.createDataFrame(events(2_000, 5)),
+        user="user",
+        item="url",
+        element="user",
+        privacy=Budget(4.0, 1e-3),
+        items=["http://s1.org/0", "http://s1.org/1"],
+        rho=4.0,
+        policy=RowPolicy("drop"),
+    )
+    assert isinstance(result.histogram, pa.Table)
+    assert result.histogram.to_pylist() == result.histogram.to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("column", "bad", "message"),
+    [
+        ("user", None, "'user' is missing"),
+        ("times", -1, "'times' must be a finite count"),
+        ("url", "http://secret.example/only-mine", "an item is not in the public list"),
+    ],
+)
+def test_a_bad_row_is_refused_without_a_word_of_the_table(
+    session: Any, column: str, bad: object, message: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    rows = events(200, 6).to_pylist()
+    rows[17][column] = bad
+    with pytest.raises(TableError, match=message) as caught:
+        release(session.createDataFrame(pa.Table.from_pylist(rows)))
+    told = str(caught.value) + "".join(capfd.readouterr())
+    assert "secret" not in told and "-1" not in told
+
+
+def test_a_failure_nobody_foresaw_says_nothing_of_the_table(session: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    def element(item: str) -> str:
+        raise RuntimeError(f"secret {item}")
+
+    with pytest.raises(TableError, match="Spark could not read or group") as caught:
+        release(session.createDataFrame(events(200, 7)), items=None, element=element)
+    assert "secret" not in str(caught.value) + "".join(capfd.readouterr())
+
+
+def test_workers_with_other_versions_are_refused(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    there = versions()["elementdp"]
+    monkeypatch.setattr("elementdp.histogram.spark.__version__", "99.0")  # the driver's; workers start afresh
+    with pytest.raises(TableError, match=rf"a worker has elementdp {there}, .* where the driver has elementdp 99\.0"):
+        release(session.createDataFrame(events(200, 8)))
+
+
+def test_sums_beyond_64_bits_are_refused(session: Any) -> None:
+    rows = pa.table({"user": ["u"] * 5000, "url": ["http://s1.org/0"] * 5000, "times": [2**31] * 5000})
+    with pytest.raises(TableError, match="64 bits"):
+        release(session.createDataFrame(rows))
+
+
+def test_files_are_read_as_on_one_machine(session: Any, tmp_path: Path) -> None:
+
+    table = events(2_000, 9)
+    (tmp_path / "many.parquet").mkdir()
+    pa.parquet.write_table(table.slice(0, 900), tmp_path / "many.parquet" / "a.parquet")
+    pa.parquet.write_table(table.slice(900), tmp_path / "many.parquet" / "b.parquet")
+    pa.csv.write_csv(table, tmp_path / "one.csv")
+    expected = release(table)
+    for path in (tmp_path / "many.parquet", tmp_path / "one.csv", str(tmp_path / "many.parquet" / "*.parquet")):
+        assert release(path, SparkEngine(session=session)).equals(expected), path
+    with pytest.raises(TableError, match="PATH_NOT_FOUND"):
+        release(tmp_path / "none.parquet", SparkEngine(session=session))
+
+
+def test_choices_that_contradict_each_other_are_refused(session: Any) -> None:
+    with pytest.raises(ArgumentError, match="master"):
+        SparkEngine(session=session, master="local[1]")
+    with pytest.raises(ArgumentError, match="format"):
+        SparkEngine(format="xlsx")
+    with pytest.raises(ArgumentError, match="format"):
+        SparkEngine(session=session).open("events.xlsx")
+
+
+def test_without_spark_the_extra_is_named() -> None:
+    code = (
+        "import sys; sys.modules['pyspark'] = None\n"
+        "from elementdp.histogram import SparkEngine\n"
+        "SparkEngine().open('events.parquet')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "elementdp[spark]" in done.stderr
