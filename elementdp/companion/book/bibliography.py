@@ -1,5 +1,6 @@
 """The list of references in the style of the citations: by author and year."""
 
+import string
 from collections.abc import Iterable, Iterator
 
 from pybtex.database import Entry as Reference
@@ -12,11 +13,17 @@ class AuthorYearLabels(BaseLabelStyle):  # type: ignore[misc]
     """Labels such as *Asi et al., 2019*."""
 
     def format_labels(self, sorted_entries: Iterable[Reference]) -> Iterator[str]:
-        """The label of each reference, in their order."""
-        for entry in sorted_entries:
-            names = [" ".join([*one.prelast_names, *one.last_names]) for one in entry.persons["author"]]
-            short = f"{names[0]} et al." if len(names) > 2 else " and ".join(names)
-            yield f"{short}, {entry.fields['year']}".replace("{", "").replace("}", "")
+        """The label of each reference, in their order; equal ones are told apart by a letter."""
+        labels = [_label(entry) for entry in sorted_entries]
+        for place, label in enumerate(labels):
+            twin = string.ascii_lowercase[labels[:place].count(label)] if labels.count(label) > 1 else ""
+            yield label + twin
+
+
+def _label(entry: Reference) -> str:
+    names = [" ".join([*one.prelast_names, *one.last_names]) for one in entry.persons["author"]]
+    short = f"{names[0]} et al." if len(names) > 2 else " and ".join(names)
+    return f"{short}, {entry.fields['year']}".replace("{", "").replace("}", "")
 
 
 class AuthorYearStyle(PlainStyle):  # type: ignore[misc]

@@ -32,8 +32,14 @@ class Executed:
 
 @cache
 def sources_hash(root: Path) -> str:
-    """One hash over the package's sources, the recorded runs and the pins, whatever commit they come from."""
-    files = [root / "constraints.txt", *(root / "elementdp").rglob("*.py"), *(root / "recorded").rglob("*")]
+    """One hash over the package's sources, the recorded runs and the pins, whatever commit they come from.
+
+    How a page is staged and built decides nothing that its cells compute, so these modules are not in it.
+    """
+    package = root / "elementdp"
+    modules = (path for path in package.rglob("*.py") if package / "companion" / "book" not in path.parents)
+    worker = package / "companion" / "book" / "worker.py"
+    files = [root / "constraints.txt", *modules, worker, *(root / "recorded").rglob("*")]
     return f"{platform.python_version()} {source_hash(root, files)}"
 
 

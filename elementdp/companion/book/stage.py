@@ -38,6 +38,8 @@ def with_outputs(notebook: Notebook, executed: Executed) -> NotebookNode:
         cell.outputs = [output for output in source.outputs if not _is_record(output)]
         cell.execution_count = source.execution_count
         if "parameters" in cell.metadata.get("tags", []):
+            for values in injected:  # the foot of the page says them
+                values.metadata["tags"] = [*values.metadata.get("tags", []), "remove-input"]
             cells += injected
     page.cells = cells
     return page

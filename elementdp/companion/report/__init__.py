@@ -1,6 +1,8 @@
 """What the book shows: figures, verdict badges, numbers for the prose, and where they came from."""
 
 from elementdp.companion.report.badge import badge
+from elementdp.companion.report.bubbles import bubbles
+from elementdp.companion.report.commands import run_command
 from elementdp.companion.report.exhibits import present
 from elementdp.companion.report.figures import show
 from elementdp.companion.report.live import show_calculator, show_live
@@ -11,10 +13,12 @@ from elementdp.companion.style import PALETTE, use_style
 __all__ = [
     "PALETTE",
     "badge",
+    "bubbles",
     "glue",
     "present",
     "record_result",
     "record_source",
+    "run_command",
     "show",
     "show_calculator",
     "show_live",

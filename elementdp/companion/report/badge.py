@@ -1,9 +1,10 @@
 """The verdict shown at the section that settles a statement."""
 
-import html
+from collections.abc import Iterable
 
 from elementdp.companion.claims import Effort, Entry, Verdict, entry
 from elementdp.companion.report.display import display_html
+from elementdp.companion.report.formulas import formula_html
 
 VERDICT_CLASS = {
     Verdict.HOLDS: "holds",
@@ -24,11 +25,21 @@ def badge(claim: str, effort: Effort | str = Effort.QUICK, seed: int = 0) -> Non
 
 def badge_html(found: Entry) -> str:
     """A ledger entry as a box: verdict, statement, evidence, repair."""
-    evidence = "".join(f"<li>{html.escape(line)}</li>" for line in found.evidence)
-    repair = f"<p><strong>Repaired:</strong> {html.escape(found.repair)}</p>" if found.repair else ""
     return (
-        f'<div class="edp-claim edp-{VERDICT_CLASS[found.verdict]} tex2jax_process" id="claim-{found.id}">'
-        f'<p><span class="edp-verdict">{found.verdict}</span> <code>{found.id}</code> '
-        f"<em>{html.escape(found.where)}</em></p><p>{html.escape(found.statement)}</p>"
-        f"<ul>{evidence}</ul>{repair}</div>"
+        f'<div class="edp-claim edp-{VERDICT_CLASS[found.verdict]} tex2jax_ignore" id="claim-{found.id}">'
+        f"<p>{verdict_html(found)} <strong>{found.number}</strong> <code>{found.id}</code></p>"
+        f"<p>{formula_html(found.statement)}</p>{evidence_html(found.evidence, found.repair)}</div>"
     )
+
+
+def verdict_html(found: Entry) -> str:
+    """The verdict of an entry and, where something is wrong, how bad that is."""
+    worse = f' <span class="edp-severity">{found.severity}</span>' if found.severity != "none" else ""
+    return f'<span class="edp-verdict">{found.verdict}</span>{worse}'
+
+
+def evidence_html(evidence: Iterable[str], repair: str) -> str:
+    """What a check computed, and the repaired statement where there is one."""
+    lines = "".join(f"<li>{formula_html(line)}</li>" for line in evidence)
+    shown = f"<ul>{lines}</ul>" if lines else "<p>No check has run.</p>"
+    return shown + (f"<p><strong>Repaired:</strong> {formula_html(repair)}</p>" if repair else "")

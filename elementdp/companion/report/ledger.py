@@ -1,21 +1,30 @@
-"""The ledger page: a count for each verdict and one row a statement, all from checks that just ran."""
+"""The ledger page: one row a statement with filters over them, and the bar that sums them up."""
 
 import html
+import re
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from elementdp.companion.claims import Effort, Entry, Verdict, ledger
-from elementdp.companion.report.badge import VERDICT_CLASS
+from elementdp.companion.claims import Effort, Entry, Severity, Verdict, ledger
+from elementdp.companion.report.badge import VERDICT_CLASS, evidence_html
 from elementdp.companion.report.display import display_html
+from elementdp.companion.report.formulas import formula_html
 
 
 def show_ledger(effort: Effort | str = Effort.QUICK, seed: int = 0) -> list[Entry]:
     """Run every check now, show the ledger, and return its entries."""
     entries = ledger(effort, seed)
-    plain = "\n".join(f"{entry.id}\t{entry.verdict}\t{entry.where}" for entry in entries)
-    display_html(ledger_html(entries, book_pages()), plain=plain)
+    plain = "\n".join(f"{entry.number}\t{entry.verdict}\t{entry.severity}\t{entry.id}" for entry in entries)
+    display_html(ledger_html(entries, book_titles()), plain=plain)
     return entries
+
+
+def show_bar(entries: Iterable[Entry]) -> None:
+    """Show how many statements got each verdict, and how bad what is wrong with them is."""
+    entries = list(entries)
+    plain = ", ".join(f"{count} {verdict}" for verdict, count in tally(entries).items() if count)
+    display_html(bar_html(entries), plain=plain)
 
 
 def tally(entries: Iterable[Entry]) -> dict[Verdict, int]:
@@ -24,44 +33,84 @@ def tally(entries: Iterable[Entry]) -> dict[Verdict, int]:
     return {verdict: counts[verdict] for verdict in Verdict}
 
 
-def ledger_html(entries: Iterable[Entry], pages: Collection[str] = ()) -> str:
-    """The ledger as markup; statements link to their section where ``pages`` has it, seen from a page beside them."""
-    entries = list(entries)
-    counts = "".join(
-        f'<li class="edp-{VERDICT_CLASS[verdict]}"><strong>{count}</strong> '
-        f'<span class="edp-verdict">{verdict}</span></li>'
+def severities(entries: Iterable[Entry]) -> dict[Severity, int]:
+    """How many statements have each severity, the worst first; those with nothing wrong are left out."""
+    counts = Counter(entry.severity for entry in entries)
+    return {one: counts[one] for one in reversed(Severity) if one is not Severity.NONE and counts[one]}
+
+
+def bar_html(entries: list[Entry]) -> str:
+    """The verdicts as one bar, each part as long as it has statements, and the severities in words below it."""
+    parts = "".join(
+        f'<li class="edp-{VERDICT_CLASS[verdict]}" style="flex-grow:{count}"><strong>{count}</strong> {verdict}</li>'
         for verdict, count in tally(entries).items()
+        if count
     )
-    rows = "".join(_row(entry, entry.section in pages) for entry in entries)
-    head = "".join(f'<th scope="col">{name}</th>' for name in ("Statement", "Verdict", "Evidence just computed"))
+    words = "; ".join(f"{name}: {count}" for name, count in severities(entries).items())
     return (
-        f'<ul class="edp-tally">{counts}</ul>'
-        '<div class="edp-table edp-ledger tex2jax_ignore" tabindex="0" role="group" aria-label="The ledger">'
-        f"<table><caption>{len(entries)} statements</caption><thead><tr>{head}</tr></thead>"
-        f"<tbody>{rows}</tbody></table></div>"
+        f'<div class="edp-bar"><ul aria-label="Verdicts on {len(entries)} statements">{parts}</ul>'
+        f"<p>What is wrong where something is: {words}.</p></div>"
     )
 
 
-def _row(entry: Entry, linked: bool) -> str:
-    name = f"<code>{entry.id}</code>"
-    if linked:
-        name = f'<a href="{html.escape(entry.section, quote=True)}.html#claim-{entry.id}">{name}</a>'
-    evidence = "".join(f"<li>{html.escape(line)}</li>" for line in entry.evidence)
-    repair = f"<p><strong>Repaired:</strong> {html.escape(entry.repair)}</p>" if entry.repair else ""
-    shown = f"<ul>{evidence}</ul>" if entry.evidence else "<p>No check has run.</p>"
+def ledger_html(entries: Iterable[Entry], titles: Mapping[str, str]) -> str:
+    """The ledger as markup; ``titles`` are those of the pages that statements can link to, by path."""
+    entries = list(entries)
+    chapters = {entry.section: titles.get(entry.section, entry.section) for entry in entries}
+    filters = "".join(
+        _filter(name, choices)
+        for name, choices in (
+            ("verdict", {str(verdict): str(verdict) for verdict, count in tally(entries).items() if count}),
+            ("severity", {str(one): str(one) for one in severities(entries)}),
+            ("chapter", chapters),
+        )
+    )
+    head = "".join(
+        f'<th scope="col">{name}</th>' for name in ("In the paper", "Statement", "Verdict", "Severity", "Chapter")
+    )
+    rows = "".join(_row(entry, titles.get(entry.section)) for entry in entries)
     return (
-        f'<tr class="edp-{VERDICT_CLASS[entry.verdict]}" id="ledger-{entry.id}">'
-        f"<td>{name}<br/><em>{html.escape(entry.where)}</em><br/>{html.escape(entry.statement)}</td>"
-        f'<td><span class="edp-verdict">{entry.verdict}</span></td>'
-        f"<td>{shown}{repair}</td></tr>"
+        f'<div class="edp-ledger tex2jax_ignore"><p class="edp-filters">{filters}'
+        f"<output>{len(entries)} of {len(entries)} statements</output></p>"
+        f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
     )
 
 
-def book_pages(start: Path | None = None) -> frozenset[str]:
-    """The pages of the book around ``start`` (the working directory) or this package, as paths without extension."""
+def _filter(name: str, choices: Mapping[str, str]) -> str:
+    options = "".join(
+        f'<option value="{html.escape(value, quote=True)}">{html.escape(shown)}</option>'
+        for value, shown in choices.items()
+    )
+    select = f'<select data-filter="{name}"><option value="">all</option>{options}</select>'
+    return f"<label>{name.capitalize()} {select}</label> "
+
+
+def _row(entry: Entry, title: str | None) -> str:
+    chapter = html.escape(title or entry.section)
+    if title:
+        chapter = f'<a href="{html.escape(entry.section, quote=True)}.html#claim-{entry.id}">{chapter}</a>'
+    wrong = str(entry.severity) if entry.severity is not Severity.NONE else "–"
+    data = {"verdict": str(entry.verdict), "severity": str(entry.severity), "chapter": entry.section}
+    values = " ".join(f'data-{name}="{html.escape(value, quote=True)}"' for name, value in data.items())
+    return (
+        f'<tr class="edp-{VERDICT_CLASS[entry.verdict]}" id="ledger-{entry.id}" {values}>'
+        f'<th scope="row">{html.escape(entry.number)}</th>'
+        f"<td><details><summary>{formula_html(entry.statement)}</summary>"
+        f"{evidence_html(entry.evidence, entry.repair)}<p><code>elementdp claims {entry.id}</code></p></details></td>"
+        f'<td><span class="edp-verdict">{entry.verdict}</span></td><td>{wrong}</td><td>{chapter}</td></tr>'
+    )
+
+
+def book_titles(start: Path | None = None) -> dict[str, str]:
+    """The titles of the pages of the book around ``start`` (the working directory) or this package, by path."""
     here = (start or Path.cwd()).resolve()
     for folder in (here, *here.parents, Path(__file__).resolve().parents[3]):
         book = folder / "book"
         if (book / "ledger.md").is_file():
-            return frozenset(page.relative_to(book).with_suffix("").as_posix() for page in book.rglob("*.md"))
-    return frozenset()
+            found = {page: re.search(r"^# (.+)$", page.read_text(), flags=re.MULTILINE) for page in book.rglob("*.md")}
+            return {
+                page.relative_to(book).with_suffix("").as_posix(): title[1].strip()
+                for page, title in found.items()
+                if title
+            }
+    return {}

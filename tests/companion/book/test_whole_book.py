@@ -103,7 +103,7 @@ def test_references_have_links_and_the_style_of_the_citations(smoke_book: Built)
     assert len(entries) > 20
     for entry in entries:
         assert 'class="reference external"' in entry, entry
-        assert re.search(r", \d{4}<span", entry), entry
+        assert re.search(r", \d{4}[a-z]?<span", entry), entry
 
 
 def test_no_number_was_left_out(smoke_book: Built) -> None:
@@ -126,8 +126,8 @@ def test_every_notebook_has_a_seed_and_says_what_its_parameters_mean() -> None:
 def test_every_chapter_has_objectives_and_exercises_with_hidden_answers() -> None:
     for notebook in read_all(Project(ROOT)):
         text = "\n".join(cell.source for cell in notebook.content.cells if cell.cell_type == "markdown")
-        if not notebook.code or notebook.name in ("ledger",):
-            continue
+        if notebook.page.split("/")[1] not in ("foundations", "mechanisms", "accounting", "learning", "experiments"):
+            continue  # the first page, the how-tos and the reference are no chapters
         assert "What you will learn" in text, notebook.name
         exercises, solutions = (
             text.count("```{exercise}"),

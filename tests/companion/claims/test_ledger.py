@@ -27,7 +27,7 @@ from elementdp.companion.claims import (
 )
 from elementdp.companion.claims.verdict import CheckError
 from elementdp.companion.cli.claims import command
-from elementdp.companion.report.ledger import book_pages, ledger_html, tally
+from elementdp.companion.report.ledger import book_titles, ledger_html, tally
 from elementdp.errors import ArgumentError
 
 
@@ -83,6 +83,7 @@ def test_a_statement_without_a_check_is_shown_as_unchecked(monkeypatch):
     assert [line.id for line in found] == list(CATALOGUE)
     assert {line.verdict for line in found} == {Verdict.UNCHECKED}
     assert tally(found)[Verdict.UNCHECKED] == len(CATALOGUE)
+    assert ledger_html(found, {}).count("No check has run.") == len(CATALOGUE)
 
 
 def facts(*holds: bool, role: Role = Role.PRINTED) -> tuple[Fact, ...]:
@@ -226,7 +227,7 @@ def test_the_page_links_only_to_pages_that_exist():
         ),
         Entry("b", "w", "", "s", Verdict.HOLDS, Severity.NONE, ("printed: 1",), "", "part/missing"),
     ]
-    markup = ledger_html(made, {"part/here"})
+    markup = ledger_html(made, {"part/here": "Here"})
     parser = _Links()
     parser.feed(markup)
     assert not parser.open
@@ -243,4 +244,5 @@ def test_pages_are_found_from_any_folder_of_the_book(tmp_path):
     for page in ("ledger.md", "part/here.md"):
         (tmp_path / "book" / page).write_text("# x")
     (tmp_path / "elsewhere").mkdir()
-    assert book_pages(tmp_path / "book" / "part") == {"ledger", "part/here"} == book_pages(tmp_path / "elsewhere")
+    titles = {"ledger": "x", "part/here": "x"}
+    assert book_titles(tmp_path / "book" / "part") == titles == book_titles(tmp_path / "elsewhere")
