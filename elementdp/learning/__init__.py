@@ -16,8 +16,8 @@ from elementdp.learning.domain import Ball, Box, Domain
 from elementdp.learning.loss import element_loss, element_risk
 from elementdp.learning.models import ModelError
 from elementdp.learning.plan import Noise, Plan, StepSize, Target
-from elementdp.learning.team import LostProcessError
-from elementdp.learning.training import Trained, train
+from elementdp.learning.team import LostProcessError, TeamError
+from elementdp.learning.training import Step, Trained, train
 
 __all__ = [
     "Ball",
@@ -33,8 +33,10 @@ __all__ = [
     "ModelError",
     "Noise",
     "Plan",
+    "Step",
     "StepSize",
     "Target",
+    "TeamError",
     "Trained",
     "UserData",
     "element_loss",

@@ -58,7 +58,10 @@ class ClippedSum:
 
 
 class GroupClipper:
-    """Clipped sums of group gradients of ``model``, by the fastest exact method it allows."""
+    """Clipped sums of group gradients of ``model``, by the fastest exact method it allows.
+
+    ``by_group`` wants the gradient of every group (:meth:`each_group`), which the fast rules never form.
+    """
 
     def __init__(
         self,
@@ -69,23 +72,26 @@ class GroupClipper:
         domain: Domain | None = None,
         method: Method | str = Method.AUTO,
         precision: torch.dtype | None = None,
+        by_group: bool = False,
         memory: Memory = Memory(),  # noqa: B008
     ) -> None:
         if not rho > 0:
             raise ArgumentError("rho", rho, "> 0 (infinity for no clipping)")
-        if precision not in (None, torch.bfloat16, torch.float16):
-            raise ArgumentError("precision", precision, "None, torch.bfloat16 or torch.float16")
+        if precision not in (None, torch.bfloat16):
+            raise ArgumentError("precision", precision, "None or torch.bfloat16: float16 loses small gradients")
         self.wanted = Method(one_of("method", method, Method))
         refuse(model)
         self.model, self.loss, self.rho, self.domain, self.precision = model, loss, rho, domain, precision
         self.parameters = list(trainable(model).values())
         self.device = self.parameters[0].device
-        self.rules = layer_rules(model)
+        self.rules = None if by_group or domain is not None else layer_rules(model)
         self.memory = memory
         self.method: Method | None = None
         self.rows = 0
-        if self.wanted is Method.FAST and (self.rules is None or domain is not None):
-            raise ArgumentError("method", "fast", "another one: some layer has no fast rule, or Θ is bounded")
+        if self.wanted is Method.FAST and self.rules is None:
+            raise ArgumentError(
+                "method", "fast", "another one: some layer has no fast rule, Θ is bounded, or the noise is exact"
+            )
 
     # ------------------------------------------------------------------------------------------- choice of method
 
@@ -133,6 +139,11 @@ class GroupClipper:
     def _losses(self, pair: Pair) -> Tensor:
         return losses_of(self.model, self.loss, pair)
 
+    def losses(self, batch: Batch, rows: int) -> Tensor:
+        """The losses of the first rows."""
+        with self._full():
+            return self._losses(self._load(batch, slice(0, rows)))
+
     def _watched(self, pair: Pair) -> Tensor:
         held = Held(self.model)
         losses = self._losses(pair)
@@ -143,7 +154,7 @@ class GroupClipper:
         """The method for the parameters as they are now."""
         if self.wanted is Method.AUTO:
             options = [Method.FAST, Method.VECTORIZED, Method.LOOP]
-            if self.rules is None or self.domain is not None:
+            if self.rules is None:
                 options = options[1:]
         else:
             options = [self.wanted]
@@ -250,6 +261,16 @@ class GroupClipper:
         empty = torch.zeros(0, device=self.device)
         sums = [total[id(p)] if id(p) in total else torch.zeros_like(p) for p in self.parameters]
         return ClippedSum(sums, torch.cat(norms) if norms else empty, torch.cat(losses) if losses else empty)
+
+    def each_group(self, batch: Batch, step: float = 1.0) -> Iterator[Found]:
+        """Algorithm 1's Δ of every group of the batch before clipping, some groups at a time, and their mean losses."""
+        with self._full(), torch.enable_grad():
+            self.prepare(batch)
+            held = Held(self.model)
+            for rows, segments in batch.chunks(self.rows, self.memory) if self.method else []:
+                with exact():
+                    yield from self.group_gradients(self._load(batch, rows), segments, step)
+            held.refuse_changes()
 
     def _chunk(self, pair: Pair, segments: Segments, step: float) -> Iterator[tuple[Layer, Tensor]]:
         if self.method is Method.FAST and (len(segments) > 1 or segments.rows <= self.rows):

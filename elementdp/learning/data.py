@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
@@ -17,7 +18,7 @@ from elementdp.learning._fast.general import Loss
 from elementdp.learning.batch import Batch
 from elementdp.learning.clipping import GroupClipper
 from elementdp.learning.plan import Plan
-from elementdp.learning.rows import Pair
+from elementdp.learning.rows import Pair, Rows, count, each, tensors
 from elementdp.privacy import Unit
 
 Indices = NDArray[np.int64]
@@ -54,12 +55,27 @@ class Groups:
 class UserData:
     """A sample {x^(u)}: ``fetch`` loads rows, and every row has a user and an element.
 
-    ``n_users`` has to be given and counts users without data too: n is public, the private iteration divides by qn,
-    and a count of the users with rows would change with the data it is to protect.
+    Rows are tensors, or tuples, lists and dictionaries of tensors: a dictionary of inputs is passed to the model by
+    name, a tuple as several arguments.
 
-    ``content`` names the rows' values for checkpoints: a resumed run repeats its noise, which must not meet other data.
-    Tensors are hashed whole. What is loaded piece by piece is hashed at up to ``SAMPLED_ROWS`` rows, and not at all if
-    loading is random: give ``content`` (a hash of the files, say) to have every change noticed.
+    Args:
+        fetch: loads the rows with these numbers: inputs and targets.
+        users: the user of each row: numbers, strings or anything else that numpy can sort.
+        elements: the element of each row.
+        n_users: the number of users, those without data included. n is public, the private iteration divides by qn, and
+            a count of the users with rows would change with the data it is to protect.
+        content: names the rows' values for checkpoints: a resumed run repeats its noise, which must not meet other
+            data. Tensors are hashed whole. What is loaded piece by piece is hashed at up to ``SAMPLED_ROWS`` rows, and
+            not at all if loading is random: give a hash of the files, say, to have every change noticed.
+
+    Raises:
+        ArgumentError: without ``n_users`` or with too small a one, for missing ids and ids of several types, and for
+            lists of different lengths.
+
+    >>> rows = torch.arange(4)
+    >>> data = UserData.of(torch.eye(4), rows, users=["a", "a", "b", "b"], elements=[0, 0, 0, 1], n_users=2)
+    >>> data.most_elements
+    2
     """
 
     def __init__(
@@ -75,8 +91,8 @@ class UserData:
             raise ArgumentError(
                 "n_users", n_users, "given: n is public, and must not be read off the rows, whose loss would show in it"
             )
-        who, what = np.asarray(users), np.asarray(elements)
-        if who.ndim != 1 or who.shape != what.shape:
+        who, what = _ids("users", users), _ids("elements", elements)
+        if who.shape != what.shape:
             raise ArgumentError("elements", what.shape, f"one for each of the {who.shape} users' rows")
         names, self.users = np.unique(who, return_inverse=True)
         self.elements: Indices = np.unique(what, return_inverse=True)[1].astype(np.int64)
@@ -86,13 +102,17 @@ class UserData:
 
     @classmethod
     def of(
-        cls, inputs: Tensor, targets: Tensor, users: ArrayLike, elements: ArrayLike, n_users: int | None = None
+        cls, inputs: Rows, targets: Rows, users: ArrayLike, elements: ArrayLike, n_users: int | None = None
     ) -> "UserData":
         """Data in memory: row i of ``inputs`` and ``targets`` belongs to ``users[i]`` and ``elements[i]``."""
-        if not len(inputs) == len(targets) == len(np.asarray(users)):
-            raise ArgumentError("users", len(np.asarray(users)), f"one for each of the {len(inputs)} rows")
-        content = _hashed([inputs, targets])
-        return cls(lambda rows: (inputs[rows], targets[rows]), users, elements, n_users, content=content)
+        rows, known = count((inputs, targets)), len(np.asarray(users))
+        if rows != known:
+            raise ArgumentError("users", known, f"one for each of the {rows} rows")
+
+        def fetch(index: Tensor) -> Pair:
+            return each(inputs, lambda t: t[index]), each(targets, lambda t: t[index])
+
+        return cls(fetch, users, elements, n_users, content=_hashed(tensors((inputs, targets))))
 
     @classmethod
     def of_dataset(
@@ -103,12 +123,19 @@ class UserData:
         n_users: int | None = None,
         *,
         content: str | None = None,
+        collate: Callable[[list[Any]], Pair] = default_collate,
+        workers: int = 0,
     ) -> "UserData":
-        """A torch Dataset of (input, target) pairs, loaded as they are needed; a checkpoint knows a sample of them."""
+        """A torch Dataset, loaded as its rows are needed; a checkpoint knows a sample of them.
+
+        ``collate`` makes inputs and targets from a list of its items (pads texts, say); ``workers`` threads load them.
+        """
+        pool = ThreadPoolExecutor(workers) if at_least("workers", workers, 0) else None
 
         def fetch(rows: Tensor) -> Pair:
-            inputs, targets = default_collate([dataset[int(row)] for row in rows])
-            return inputs, torch.as_tensor(targets)
+            items = list((pool.map if pool else map)(dataset.__getitem__, rows.tolist()))
+            inputs, targets = collate(items)
+            return inputs, targets
 
         if content is None and isinstance(dataset, TensorDataset):
             content = _hashed(dataset.tensors)
@@ -136,17 +163,25 @@ class UserData:
 
     def clipper(self, model: nn.Module, loss: Loss, plan: Plan) -> GroupClipper:
         """What finds the clipped sums of a run; data that know more about their rows may have a faster one."""
-        return GroupClipper(model, loss, plan.rho, domain=plan.domain, method=plan.method, precision=plan.precision)
+        return GroupClipper(
+            model,
+            loss,
+            plan.rho,
+            domain=plan.domain,
+            method=plan.method,
+            precision=plan.precision,
+            by_group=plan.exact,
+        )
 
     def _sampled(self) -> str:
         """The values of some rows, evenly spread, where loading a row twice gives the same."""
-        count = len(self.users)
-        rows = np.unique(np.linspace(0, count - 1, min(count, SAMPLED_ROWS)).round().astype(np.int64))
+        total = len(self.users)
+        rows = np.unique(np.linspace(0, total - 1, min(total, SAMPLED_ROWS)).round().astype(np.int64))
         found = []
         for _ in range(2):
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(0)
-                found.append(_hashed([t for row in rows.tolist() for t in self.fetch(torch.tensor([row]))]))
+                found.append(_hashed([t for row in rows.tolist() for t in tensors(self.fetch(torch.tensor([row])))]))
         return found[0] if found[0] == found[1] else "random"
 
     @cached_property
@@ -159,9 +194,27 @@ class UserData:
         return digest.hexdigest()
 
 
-def _hashed(tensors: Sequence[Tensor]) -> str:
+def _ids(name: str, values: ArrayLike) -> NDArray[Any]:
+    """The ids as an array, if there is one for every row and all are of one type: numpy would turn 1 into '1'."""
+    found = np.asarray(values)
+    if found.ndim != 1:
+        raise ArgumentError(name, found.shape, "one id for each row")
+    listed: list[Any] = list(values) if isinstance(values, list | tuple) else []
+    listed = found.tolist() if found.dtype == object else listed
+    missing = any(value is None or value != value for value in listed)
+    if missing or (found.dtype.kind in "fmM" and bool((found != found).any())):
+        raise ArgumentError(
+            name, "a missing id", "one id for each row: an id that is missing would be a user of its own"
+        )
+    kinds = {str if isinstance(value, str) else bytes if isinstance(value, bytes) else float for value in listed}
+    if len(kinds) > 1:
+        raise ArgumentError(name, sorted({type(value).__name__ for value in listed}), "ids of one type")
+    return found
+
+
+def _hashed(values: Sequence[Tensor]) -> str:
     digest = hashlib.sha256()
-    for tensor in tensors:
+    for tensor in values:
         digest.update(str((tensor.dtype, tuple(tensor.shape))).encode())
         digest.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()

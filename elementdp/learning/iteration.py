@@ -11,16 +11,21 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from elementdp.errors import ArgumentError
 from elementdp.learning import checkpoint
 from elementdp.learning._fast.general import Loss, trainable
+from elementdp.learning.checkpoint import CheckpointError
+from elementdp.learning.clipping import ClippedSum
 from elementdp.learning.data import UserData
 from elementdp.learning.descent import Polyak, descend
-from elementdp.learning.noise import add_noise
-from elementdp.learning.plan import Noise, Plan, Target
+from elementdp.learning.exact import ExactArithmetic
+from elementdp.learning.noise import Arithmetic, FloatArithmetic
+from elementdp.learning.plan import Noise, OptimizerMaker, Plan, Target
+from elementdp.learning.probing import equal_up_to_rounding, same_draws
 from elementdp.learning.randomness import Purpose, Randomness
-from elementdp.learning.sampling import draw, users_per_step
+from elementdp.learning.sampling import bounded, draw, users_per_step
 from elementdp.learning.team import Team
-from elementdp.privacy import Guarantee, Relation, Sampler, SubsampledGaussian, promise
+from elementdp.privacy import Guarantee, Relation, Sampler, SubsampledGaussian, Unit, promise
 
 
 @dataclass
@@ -51,11 +56,20 @@ class PrivateIteration:
         self.event, self.delta, self.unit = plan.event(task.privacy), task.privacy.delta, task.privacy.unit
         if plan.sampler is Sampler.FIXED_USERS:
             users_per_step(plan.q, data.n_users)
+        if self.event is not None and self.delta is not None and self.delta * data.n_users >= 1:
+            raise ArgumentError(
+                "delta", self.delta, f"below 1/n = {1 / data.n_users:.2g}: at 1/n a user may be published"
+            )
+        if plan.exact:
+            self.arithmetic: Arithmetic = ExactArithmetic(plan.rho, self.sigma)
+        else:
+            self.arithmetic = FloatArithmetic(plan.rho)
         self.model = model.to(device)
         self.clipper = data.clipper(model, task.loss, plan)
         self.parameters = list(trainable(model).values())
-        self.team = Team(device)
-        self.optimizer = plan.optimizer(self.parameters) if plan.optimizer else None
+        self.team = Team(device, plan.timeout)
+        self.optimizer = None if plan.optimizer is None else _optimizer(plan.optimizer, self.parameters)
+        self.scheduler = plan.scheduler(self.optimizer) if plan.scheduler and self.optimizer else None
         self.average = Polyak(self.parameters)
         self.history = History()
         self.step = 0
@@ -63,19 +77,29 @@ class PrivateIteration:
         self.random = self.team.shared(Randomness.secret() if seed is None else Randomness.seeded(seed))
         self.saved: tuple[Path, int] | None = None
         self.groups = data.groups(self.unit)
-        self.clipper.prepare(data.batch(self.unit, self._spread()))
         if self.team.size > 1:
             self.model.load_state_dict(self.team.shared({k: v.cpu() for k, v in self.model.state_dict().items()}))
+        self.clipper.prepare(data.batch(self.unit, self._spread(self.plan.q)))
+        self.clipper.method = self.team.shared(self.clipper.method)
+        self.team.agree(self.settings() | {"steps": plan.steps})
+        self._bound()
 
-    def _spread(self) -> NDArray[np.int64]:
-        """Groups from all over the data, as many as a step has: what the model is looked at with."""
-        count = min(len(self.groups), max(8, math.ceil(self.plan.q * len(self.groups))))
+    def _spread(self, share: float) -> NDArray[np.int64]:
+        """This share of the groups, and eight at least, from all over the data: what the model is looked at with."""
+        count = min(len(self.groups), max(8, math.ceil(share * len(self.groups))))
         return np.unique(np.linspace(0, len(self.groups) - 1, count).round().astype(np.int64))
+
+    def _bound(self) -> None:
+        """Keep the groups that take part: of a user with too many elements a few, drawn once for the whole run."""
+        most = self.plan.elements_per_user if self.unit is Unit.ELEMENT else None
+        self.kept = bounded(self.groups.user, most, self.random.stream(Purpose.BOUNDING))
+        self.owners = self.groups.user[self.kept]
 
     def advance(self) -> None:
         """One step."""
         plan, k = self.plan, self.step + 1
-        chosen = draw(plan.sampler, plan.q, self.groups, self.data.n_users, self.random.stream(Purpose.SAMPLING, k))
+        sampling = self.random.stream(Purpose.SAMPLING, k)
+        chosen = self.kept[draw(plan.sampler, plan.q, self.owners, self.data.n_users, sampling)]
         if self.team.size > 1:
             chosen = chosen[self.groups.user[chosen] % self.team.size == self.team.rank]
         step = plan.step(k)
@@ -84,22 +108,39 @@ class PrivateIteration:
         with torch.random.fork_rng([self.device] if self.device.type == "cuda" else []):
             passes = self.random.stream(Purpose.PASSES, k).words(self.team.size)
             torch.manual_seed(int(passes[self.team.rank] >> np.uint64(1)))  # dropout and the like
-            found = self.clipper(self.data.batch(self.unit, chosen), step)
+            found = self.arithmetic.sum(self.clipper, self.data.batch(self.unit, chosen), step)
         total = found.gradients
         if self.team.leads and self.event is not None:
-            add_noise(total, plan.rho * self.event.sigma, self.random.stream(Purpose.NOISE, k))
-        count = float(len(found.norms))
-        seen = torch.tensor([count, float(found.skipped), found.loss * count if count else 0.0], dtype=torch.float64)
-        seen = seen.to(total[0].dtype).to(self.device)
-        self.team.add_up([*total, seen], k, self._how_to_resume())
-        direction = [tensor / (plan.q * self.data.n_users) for tensor in total]
+            self.arithmetic.add_noise(total, self.event.sigma, self.random, k)
+        self.team.add_up(total, k, self.how_to_resume())
+        direction = [
+            (tensor / (plan.q * self.data.n_users)).to(parameter.dtype)
+            for tensor, parameter in zip(self.arithmetic.released(total), self.parameters, strict=True)
+        ]
         descend(self.parameters, direction, step, plan.domain, self.optimizer)
+        if self.scheduler is not None:
+            self.scheduler.step()
         self.average.update(self.parameters)
+        self._note(found, k)
+        self.step = k
+
+    def _note(self, found: ClippedSum, k: int) -> None:
+        """Write down what the data's owner may see of this step."""
+        count = float(len(found.norms))
+        seen = torch.tensor([count, float(found.skipped), found.loss * count if count else 0.0])
+        seen = seen.to(self.device)
+        self.team.add_up([seen], k, self.how_to_resume())
         groups, skipped, loss = seen.tolist()
         self.history.groups.append(round(groups))
         self.history.skipped.append(round(skipped))
         self.history.losses.append(loss / groups if groups else float("nan"))
-        self.step = k
+
+    @property
+    def learning_rate(self) -> float:
+        """The step size of the last step."""
+        if self.optimizer is None:
+            return self.plan.step(max(1, self.step))
+        return float(self.optimizer.param_groups[0]["lr"])
 
     @property
     def sigma(self) -> float:
@@ -128,7 +169,6 @@ class PrivateIteration:
             "sampler": str(plan.sampler),
             "q": plan.q,
             "sigma": self.sigma,
-            "steps": plan.steps,
             "delta": self.delta,
             "unit": str(self.unit),
             "elements_per_user": plan.elements_per_user,
@@ -137,7 +177,10 @@ class PrivateIteration:
             "step_size": repr(plan.step_size),
             "domain": repr(plan.domain),
             "optimizer": maker,
+            "scheduler": None if self.scheduler is None else type(self.scheduler).__name__,
             "precision": str(plan.precision),
+            "noise": str(plan.noise),
+            "layers": repr(self.model),
             "model": str([(k, tuple(v.shape), str(v.dtype)) for k, v in state.items()]),
             "trained": str(list(trainable(self.model))),
             "data": self.data.fingerprint,
@@ -157,7 +200,9 @@ class PrivateIteration:
                 "step": self.step,
                 "spent": (spent.epsilon, spent.delta),
                 "model": self.model.state_dict(),
+                "losses": self._probe(),
                 "optimizer": self.optimizer.state_dict() if self.optimizer else {},
+                "scheduler": self.scheduler.state_dict() if self.scheduler else {},
                 "average": (self.average.count, self.average.values),
                 "history": vars(self.history),
             }
@@ -171,22 +216,59 @@ class PrivateIteration:
             return False
         state = checkpoint.unpack(data, str(path))
         checkpoint.same_settings(str(path), state["settings"], self.settings())
+        if state["step"] > self.plan.steps:
+            raise CheckpointError(f"{path} holds step {state['step']}: ask for as many steps, or for more")
         self.random, self.step = Randomness(bytes.fromhex(state["key"])), state["step"]
         self.model.load_state_dict(state["model"])
+        self._same_losses(path, state["losses"])
         if self.optimizer is not None:
             self.optimizer.load_state_dict(state["optimizer"])
+        if self.scheduler is not None:
+            self.scheduler.load_state_dict(state["scheduler"])
+        self._bound()
         self.average.count = state["average"][0]
         self.average.values = [value.to(self.device) for value in state["average"][1]]
         self.history = History(**state["history"])
         self.saved = (path, self.step)
         return True
 
-    def _how_to_resume(self) -> str:
+    def _probe(self) -> list[float]:
+        """Losses of a few rows with the parameters as they are, dropout and all, by the same draws each time."""
+        batch = self.data.batch(self.unit, self._spread(0.0)[:8])
+        with same_draws(), torch.no_grad():
+            losses = self.clipper.losses(batch, min(8, sum(batch.sizes)))
+        return [float(loss) for loss in losses]
+
+    def _same_losses(self, path: Path, stored: list[float]) -> None:
+        """Raise if the model or the loss computes something else than when the checkpoint was written."""
+        before = [torch.tensor(self._probe()) for _ in range(2)]
+        if torch.equal(*before) and not equal_up_to_rounding(before[0], torch.tensor(stored)):
+            raise CheckpointError(
+                f"{path} is from a run whose model or loss gives other losses for the same rows and parameters: "
+                "the same noise on other sums would give both away. Use another file"
+            )
+
+    def how_to_resume(self) -> str:
+        """What to do when another process is lost."""
         if self.saved is None:
             return "there is no checkpoint: start again"
         return (
             f"the checkpoint {self.saved[0]} holds step {self.saved[1]}: start again with the same arguments to go on"
         )
+
+
+def _optimizer(make: OptimizerMaker, parameters: list[nn.Parameter]) -> torch.optim.Optimizer:
+    """The optimizer, if it moves every parameter: one left out would spend privacy and stay where it is."""
+    optimizer = make(parameters)
+    moved = {id(p) for group in optimizer.param_groups for p in group["params"]}
+    if missing := sum(id(p) not in moved for p in parameters):
+        raise ArgumentError(
+            "optimizer",
+            optimizer,
+            f"one of all parameters that are trained: {missing} of {len(parameters)} are missing (freeze them with "
+            "requires_grad_(False) instead)",
+        )
+    return optimizer
 
 
 @lru_cache(maxsize=256)  # progress, checkpoints and results ask for the same steps

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import StrEnum
 
 import torch
 from torch import nn
@@ -13,6 +14,16 @@ from elementdp.learning.domain import Domain
 from elementdp.privacy import Sampler, SubsampledGaussian, Unit, calibrate, worst_case
 
 OptimizerMaker = Callable[[list[nn.Parameter]], torch.optim.Optimizer]
+SchedulerMaker = Callable[[torch.optim.Optimizer], torch.optim.lr_scheduler.LRScheduler]
+SMALLEST_RHO = 1e-12
+"""Squares of smaller numbers are lost in single precision."""
+
+
+class Arithmetics(StrEnum):
+    """What sums and noise are made of."""
+
+    FLOAT = "float"
+    EXACT = "exact"
 
 
 @dataclass(frozen=True)
@@ -95,16 +106,20 @@ class Plan:
         rho: every group's mean gradient is clipped to this norm (infinity: not at all, and then without noise).
         q: the chance of a user, or of a (user, element) pair, to take part in a step; 1 without a sampler.
         sampler: what the coin of rate q decides on.
-        step_size: α, or α_k = α₀ k^(-β) as a :class:`StepSize`.
-        elements_per_user: a public bound on the elements of any user (None: users may have any number).
+        step_size: α, or α_k = α₀ k^(-β) as a :class:`StepSize`; 0.1 unless an optimizer is given.
+        elements_per_user: a public bound on the elements of any user (None: users may have any number). Of a user with
+            more, so many are kept, drawn once at random.
         domain: a bounded Θ, a :class:`Ball` or :class:`Box`.
         optimizer: makes a torch optimizer from the parameters, instead of plain steps of ``step_size``.
+        scheduler: makes a learning-rate scheduler from that optimizer; it moves on with every step.
         method: how group gradients are found; all methods are exact, and ``auto`` takes the fastest.
-        precision: ``torch.bfloat16`` or ``torch.float16`` for the passes through the model; sums stay in
-            full precision.
+        precision: ``torch.bfloat16`` for the passes through the model; sums stay in full precision.
+        noise: ``float``, or ``exact`` for sums and noise in whole numbers (:mod:`elementdp.learning.exact`).
+        timeout: the seconds after which another process that does not answer is given up.
 
     Raises:
-        ArgumentError: for a value out of range, and for an optimizer along with a bounded Θ.
+        ArgumentError: for a value out of range, and for values that exclude each other: an optimizer along with a step
+            size or a bounded Θ, a scheduler without an optimizer.
 
     >>> Plan(steps=100, q=0.1, rho=1.0, step_size=StepSize(0.5, beta=0.6)).sampler.words
     'Poisson sampling of (user, element) pairs'
@@ -114,32 +129,49 @@ class Plan:
     rho: float
     q: float = 1.0
     sampler: Sampler = Sampler.POISSON_PAIRS
-    step_size: StepSize | float = 0.1
+    step_size: StepSize | float | None = None
     elements_per_user: int | None = None
     domain: Domain | None = None
     optimizer: OptimizerMaker | None = None
+    scheduler: SchedulerMaker | None = None
     method: Method = Method.AUTO
     precision: torch.dtype | None = None
+    noise: Arithmetics = Arithmetics.FLOAT
+    timeout: float = 600.0
 
     def __post_init__(self) -> None:
         at_least("steps", self.steps, 1)
         probability("q", self.q, low_open=True)
-        for name, kind in (("sampler", Sampler), ("method", Method)):
+        for name, kind in (("sampler", Sampler), ("method", Method), ("noise", Arithmetics)):
             object.__setattr__(self, name, kind(one_of(name, getattr(self, name), kind)))
-        if not isinstance(self.rho, int | float) or not self.rho > 0:
-            raise ArgumentError("rho", self.rho, "> 0 (infinity for no clipping)")
+        if not isinstance(self.rho, int | float) or not (
+            SMALLEST_RHO <= self.rho <= 1 / SMALLEST_RHO or self.rho == math.inf
+        ):
+            raise ArgumentError(
+                "rho", self.rho, f"between {SMALLEST_RHO:g} and {1 / SMALLEST_RHO:g} (infinity for no clipping)"
+            )
         if self.sampler is Sampler.NONE and self.q != 1:
             raise ArgumentError("q", self.q, "1 when the sampler is none")
+        if self.optimizer is not None and self.step_size is not None:
+            raise ArgumentError("step_size", self.step_size, "left to the optimizer, which has a rate of its own")
+        if self.scheduler is not None and self.optimizer is None:
+            raise ArgumentError("scheduler", self.scheduler, "given along with an optimizer")
         if not isinstance(self.step_size, StepSize):
-            object.__setattr__(self, "step_size", StepSize(self.step_size))
+            object.__setattr__(self, "step_size", StepSize(0.1 if self.step_size is None else self.step_size))
+        positive("timeout", self.timeout)
         if self.elements_per_user is not None:
             at_least("elements_per_user", self.elements_per_user, 1)
-        if self.precision not in (None, torch.bfloat16, torch.float16):
-            raise ArgumentError("precision", self.precision, "None, torch.bfloat16 or torch.float16")
+        if self.precision not in (None, torch.bfloat16):
+            raise ArgumentError("precision", self.precision, "None or torch.bfloat16: float16 loses small gradients")
         if self.optimizer is not None and self.domain is not None:
             raise ArgumentError(
                 "optimizer", self.optimizer, "left out when Θ is bounded: Algorithm 1 projects a plain step"
             )
+
+    @property
+    def exact(self) -> bool:
+        """Whether sums and noise are whole numbers."""
+        return self.noise is Arithmetics.EXACT
 
     def step(self, k: int) -> float:
         """α_k."""

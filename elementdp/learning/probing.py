@@ -50,7 +50,7 @@ def refuse_mixing(losses: Callable[[Pair], Tensor], pair: Pair, rows: int) -> bo
         if any(_drawn(losses, _row(pair, row)).isfinite().all() for row in range(min(rows, 8))):
             raise ModelError(MIXES)
         return False
-    if not _equal(before, _drawn(losses, pair)):
+    if not equal_up_to_rounding(before, _drawn(losses, pair)):
         raise ModelError(
             "the losses differ from one pass to the next with the same random numbers: the model draws numbers that no "
             "seed decides or remembers earlier passes, and nothing shows that examples are not mixed"
@@ -58,7 +58,7 @@ def refuse_mixing(losses: Callable[[Pair], Tensor], pair: Pair, rows: int) -> bo
     for place, factor in zip((places[0], places[len(places) // 2], places[-1]), FACTORS, strict=True):
         after = _drawn(losses, _moved(pair, place, (place + 1) % rows, factor))
         others = torch.arange(rows, device=before.device) != place
-        if not _equal(before[others], after[others]):
+        if not equal_up_to_rounding(before[others], after[others]):
             raise ModelError(MIXES)
     return True
 
@@ -68,7 +68,7 @@ def _drawn(losses: Callable[[Pair], Tensor], pair: Pair) -> Tensor:
         return losses(pair).detach()
 
 
-def _equal(left: Tensor, right: Tensor) -> bool:
+def equal_up_to_rounding(left: Tensor, right: Tensor) -> bool:
     """Finite in the same places, and equal there up to the last digits."""
     finite = left.isfinite()
     if not torch.equal(finite, right.isfinite()):

@@ -1,11 +1,13 @@
 """Which groups one step sees: the three samplers, and none."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from elementdp.errors import ArgumentError
-from elementdp.learning.data import Groups, Indices
 from elementdp.learning.randomness import Stream
 from elementdp.privacy import Sampler
+
+Indices = NDArray[np.int64]
 
 
 def users_per_step(q: float, n_users: int) -> int:
@@ -36,17 +38,31 @@ def heads(count: int, q: float, stream: Stream) -> Indices:
     return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
 
 
-def draw(sampler: Sampler, q: float, groups: Groups, n_users: int, stream: Stream) -> Indices:
-    """The groups of one step. Users without data are drawn like all others; they have nothing to add."""
-    everyone = np.arange(len(groups))
+def draw(sampler: Sampler, q: float, owner: Indices, n_users: int, stream: Stream) -> Indices:
+    """Which groups take part in one step, given the user of each. Users without data are drawn like all others."""
+    everyone = np.arange(len(owner))
     if sampler is Sampler.NONE:
         return everyone
     if sampler is Sampler.POISSON_PAIRS:
-        return heads(len(groups), q, stream)
+        return heads(len(owner), q, stream)
     present = np.zeros(n_users, dtype=bool)
     if sampler is Sampler.POISSON_USERS:
         present[heads(n_users, q, stream)] = True
     else:
         lots = np.argsort(stream.words(n_users), kind="stable")
         present[lots[: users_per_step(q, n_users)]] = True
-    return everyone[present[groups.user]]
+    return everyone[present[owner]]
+
+
+def bounded(owner: Indices, most: int | None, stream: Stream) -> Indices:
+    """The groups that are kept when no user may have more than ``most``: those with the lowest lots of each user.
+
+    Lots do not depend on the data. If one element of a user is replaced, at most one of the kept groups goes and one
+    comes in its place: the sum moves by at most 2ρ as before, and the coin of the one is as good as that of the other.
+    """
+    if most is None or not len(owner):
+        return np.arange(len(owner))
+    order = np.lexsort((stream.words(len(owner)), owner))
+    first = np.flatnonzero(np.r_[True, owner[order][1:] != owner[order][:-1]])
+    rank = np.arange(len(owner)) - np.repeat(first, np.diff(np.r_[first, len(owner)]))
+    return np.sort(order[rank < most])

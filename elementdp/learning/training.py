@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from torch import Tensor, nn
 
-from elementdp.errors import ArgumentError, at_least
+from elementdp.errors import at_least
 from elementdp.learning._fast.general import Loss, trainable
 from elementdp.learning.checkpoint import Checkpoint
 from elementdp.learning.clipping import Method
@@ -51,6 +51,22 @@ class Trained:
         return sum(self.history.skipped)
 
 
+@dataclass(frozen=True, eq=False)
+class Step:
+    """What a callback sees after step ``k``. The loss is not private; the model is, with the guarantee ``spent``."""
+
+    k: int
+    model: nn.Module
+    loss: float
+    learning_rate: float
+    run: PrivateIteration = field(repr=False)
+
+    @property
+    def spent(self) -> Guarantee:
+        """The guarantee of the steps so far."""
+        return self.run.spent(self.k)
+
+
 def train(
     model: nn.Module,
     data: UserData,
@@ -62,7 +78,7 @@ def train(
     device: str | torch.device = "cpu",
     checkpoint: Checkpoint | str | Path | None = None,
     progress: bool = True,
-    on_step: Callable[[int, nn.Module], None] | None = None,
+    on_step: Callable[[Step], object] | None = None,
 ) -> Trained:
     """Train ``model`` by the private iteration (eqn:private-element-sgd). Under ``torchrun`` processes share the users.
 
@@ -71,63 +87,73 @@ def train(
         data: the users' rows, each with a user and an element.
         loss: ``loss(outputs, targets)`` returns one number for each example.
         privacy: a :class:`Target`, for which the accountant that fits the sampler finds the noise, or a :class:`Noise`.
-        plan: steps, sampling, clipping and step sizes, as a :class:`Plan`.
-        seed: repeats a run; whoever knows it can subtract the noise. Without it all draws come from the operating
-            system.
+        plan: steps, sampling, clipping and step sizes.
+        seed: repeats a run, noise and all, which then protects no one. Without it draws come from a secret key.
         device: where the model is trained.
-        checkpoint: a file from which a stopped run goes on, or a :class:`Checkpoint`, which also says how often it is
-            written. It is as secret as the data.
+        checkpoint: a file from which a stopped run goes on, and a finished one with more steps. It is as secret as the
+            data.
         progress: whether a bar shows the loss and the ε spent.
-        on_step: ``on_step(k, model)`` sees every iterate.
+        on_step: sees every :class:`Step`; if it returns True the run ends there, with the guarantee of the steps done.
 
     Returns:
         The model, its guarantee, the noise, the average of the iterates, and a history that is not private.
 
     Raises:
-        ArgumentError: for an argument out of range.
-        NoGuaranteeError: for a combination of unit and sampler without a proof.
+        ArgumentError: for an argument out of range; NoGuaranteeError: for a unit and sampler without a proof.
         ModelError: for a model that mixes examples or keeps what it has seen.
         CheckpointError: for a checkpoint that is damaged or from another run.
 
-    >>> inputs = torch.randn(40, 3, generator=torch.Generator().manual_seed(0))
-    >>> rows = torch.arange(40)
-    >>> data = UserData.of(inputs, inputs.sum(1), users=rows // 4, elements=rows % 2, n_users=10)
-    >>> done = train(
-    ...     nn.Linear(3, 1),
-    ...     data,
-    ...     loss=lambda outputs, targets: (outputs[:, 0] - targets).square(),
-    ...     privacy=Target(epsilon=2, delta=1e-3),
-    ...     plan=Plan(steps=20, q=0.1, rho=1.0),
-    ...     progress=False,
-    ... )
+    >>> x, row = torch.randn(40, 3), torch.arange(40)
+    >>> data = UserData.of(x, x.sum(1), users=row // 4, elements=row % 2, n_users=10)
+    >>> square = lambda outputs, targets: (outputs[:, 0] - targets).square()
+    >>> plan = Plan(steps=20, q=0.1, rho=1.0)
+    >>> done = train(nn.Linear(3, 1), data, loss=square, privacy=Target(2, delta=1e-3), plan=plan, progress=False)
     >>> print(done.guarantee.unit.words, done.guarantee.epsilon <= 2)
     one element of one user True
     """
-    where = present(device)
     if seed is not None:
         at_least("seed", seed, 0)
-    if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
-        checkpoint = Checkpoint(checkpoint)
-    most = plan.elements_per_user
-    if most is not None and data.most_elements > most:
-        raise ArgumentError("elements_per_user", most, f"at least what users have, {data.most_elements}")
-    if checkpoint is not None:
-        checkpoint.writable()
+    kept = checkpoint if isinstance(checkpoint, Checkpoint | None) else Checkpoint(checkpoint)
+    if kept is not None:
+        kept.writable()
+    where = present(device)
     set_training(model)
     run = PrivateIteration(Task(model, data, loss, privacy), plan, seed, where)
-    if checkpoint is not None:
-        checkpoint.writable()
-        run.resume(checkpoint.path)
-    with _bar(run, progress and run.team.leads) as show:
-        while run.step < plan.steps:
-            run.advance()
-            if checkpoint is not None and (run.step % checkpoint.every == 0 or run.step == plan.steps):
-                run.save(checkpoint.path)
-            show()
-            if on_step is not None:
-                on_step(run.step, model)
+    _steps(run, kept, progress, on_step)
     average = dict(zip(trainable(model), run.average.values, strict=True))
     return Trained(model, run.spent(run.step), run.sigma, seed, average, run.history, run.clipper.method)
+
+
+def _steps(
+    run: PrivateIteration,
+    checkpoint: Checkpoint | None,
+    progress: bool,
+    on_step: Callable[[Step], object] | None,
+) -> None:
+    """All steps that are left, or fewer if a callback says so."""
+    if checkpoint is not None:
+        run.resume(checkpoint.path)
+    stop = run.step >= run.plan.steps
+    with _bar(run, progress and run.team.leads) as show:
+        while not stop:
+            run.advance()
+            show()
+            stop = run.step >= run.plan.steps
+            if checkpoint is not None and (stop or run.step % checkpoint.every == 0):
+                run.save(checkpoint.path)
+            if on_step is not None and _told(run, on_step) and not stop:
+                stop = True
+                if checkpoint is not None:
+                    run.save(checkpoint.path)
+
+
+def _told(run: PrivateIteration, on_step: Callable[[Step], object]) -> bool:
+    """Whether the callback ends the run: the leader's decides. Layers are put back into the mode they were in."""
+    modes = {module: module.training for module in run.model.modules()}
+    answer = on_step(Step(run.step, run.model, run.history.losses[-1], run.learning_rate, run))
+    for module, mode in modes.items():
+        module.training = mode
+    return run.team.shared(answer is True, f"at step {run.step}; {run.how_to_resume()}")
 
 
 @contextmanager

@@ -47,8 +47,8 @@ class KilledError(Exception):
 
 
 def killer(at):
-    def on_step(k, model):
-        if k == at:
+    def on_step(step):
+        if step.k == at:
             raise KilledError
 
     return on_step
@@ -91,7 +91,7 @@ def test_a_finished_run_is_not_run_again(tmp_path):
     path = tmp_path / "run.ckpt"
     first = run(*problem(), path)
     calls = []
-    again = run(*problem(), path, on_step=lambda k, m: calls.append(k))
+    again = run(*problem(), path, on_step=calls.append)
     assert same(first, again)
     assert not calls
     assert again.guarantee == first.guarantee
@@ -117,7 +117,6 @@ def test_a_damaged_checkpoint_is_refused(tmp_path, keep):
     [
         ({"sigma": 0.9}, "sigma"),
         ({"rho": 2.0}, "rho"),
-        ({"steps": 20}, "steps"),
         ({"q": 0.5}, "q"),
         ({"seed": 4}, "seed"),
         ({"sampler": Sampler.POISSON_USERS}, "sampler"),
@@ -135,6 +134,63 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path, options, name):
     with pytest.raises(CheckpointError, match=name):
         run(*problem(), path, **options)
     assert path.read_bytes() == before
+
+
+def other_activation():
+    model, data = problem()
+    model[2] = nn.ReLU()
+    return model, data
+
+
+def other_dropout():
+    model, data = problem()
+    model[1].p = 0.31
+    return model, data
+
+
+@pytest.mark.parametrize("other", [other_activation, other_dropout])
+def test_a_changed_forward_pass_is_noticed(tmp_path, other):
+    path = tmp_path / "run.ckpt"
+    with pytest.raises(KilledError):
+        run(*problem(), path, on_step=killer(4))
+    with pytest.raises(CheckpointError, match="layers"):
+        run(*other(), path)
+
+
+class Hidden(nn.Module):
+    """A model whose description says nothing about what it computes."""
+
+    def __init__(self, power):
+        super().__init__()
+        torch.manual_seed(1)
+        self.inner, self.power = nn.Linear(5, 2), power
+
+    def forward(self, x):
+        return self.inner(x) ** self.power
+
+
+def test_a_loss_or_a_model_that_computes_something_else_is_noticed(tmp_path):
+    _, data = problem()
+    plain = nn.CrossEntropyLoss(reduction="none")
+    smooth = nn.CrossEntropyLoss(reduction="none", label_smoothing=0.01)
+    options = {"rho": 1.0, "q": 0.4, "sigma": 0.8, "delta": 1e-5, "checkpoint": tmp_path / "run.ckpt"}
+    trained(Hidden(1), data, plain, steps=3, **options)
+    for model, loss in ((Hidden(1), smooth), (Hidden(2), plain)):
+        with pytest.raises(CheckpointError, match="other losses"):
+            trained(model, data, loss, steps=6, **options)
+    assert trained(Hidden(1), data, plain, steps=6, **options).history.groups[5:]
+
+
+@pytest.mark.parametrize("seed", [3, None])
+def test_a_finished_run_goes_on_with_more_steps_and_counts_them_all(tmp_path, seed):
+    path = tmp_path / "run.ckpt"
+    run(*problem(), path, steps=5, seed=seed)
+    more = run(*problem(), path, steps=9, seed=seed)
+    whole = run(*problem(), steps=9, seed=seed)
+    assert more.guarantee == whole.guarantee
+    assert same(more, whole) == (seed is not None)
+    with pytest.raises(CheckpointError, match="holds step 9"):
+        run(*problem(), path, steps=7, seed=seed)
 
 
 def test_other_data_or_another_model_is_refused(tmp_path):
@@ -220,8 +276,8 @@ def test_kill_minus_nine(tmp_path):
     code = textwrap.dedent(f"""
         import os, signal
         from learning.test_checkpoint import problem, run
-        def on_step(k, model):
-            if k == 5:
+        def on_step(step):
+            if step.k == 5:
                 os.kill(os.getpid(), signal.SIGKILL)
         run(*problem(), {str(path)!r}, on_step=on_step)
     """)

@@ -170,7 +170,7 @@ def test_models_that_remember_are_stopped_before_anything_is_released(make):
             q=0.5,
             sigma=1.0,
             delta=1e-3,
-            on_step=lambda *_: seen.append(1),
+            on_step=seen.append,
         )
     assert len(seen) < 100
 

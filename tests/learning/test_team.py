@@ -37,15 +37,18 @@ def test_two_processes_equal_one(tmp_path):
         assert torch.equal(first, second)
         assert torch.allclose(one, first, rtol=1e-12, atol=1e-14)
     assert torch.load(tmp_path / "groups1.pt") == alone.history.groups
+    exact = run(noise="exact")
+    for one, other in zip(exact.model.parameters(), torch.load(tmp_path / "exact1.pt"), strict=True):
+        assert torch.equal(one, other)  # integers are added without rounding, by any number of processes
 
 
-def test_a_lost_process_stops_the_run_and_leaves_the_checkpoint(tmp_path):
+def two_processes(tmp_path, scenario):
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    team = [
+    return [
         subprocess.Popen(
-            [sys.executable, *WORKER, str(tmp_path), "lost"],
+            [sys.executable, *WORKER, str(tmp_path), scenario],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -53,6 +56,30 @@ def test_a_lost_process_stops_the_run_and_leaves_the_checkpoint(tmp_path):
         )
         for rank in (0, 1)
     ]
+
+
+def test_processes_with_shards_of_their_own_are_told_so(tmp_path):
+    """Each would take half of its half: users would be lost without a word."""
+    team = two_processes(tmp_path, "shards")
+    for process in team:
+        output, errors = process.communicate(timeout=240)
+        assert process.returncode == 3, errors
+        assert "differ in data" in output
+
+
+def test_a_process_that_stops_answering_is_given_up_after_the_timeout(tmp_path):
+    team = two_processes(tmp_path, "stopped")
+    try:
+        output, errors = team[0].communicate(timeout=240)
+        assert team[0].returncode == 3, errors
+        assert "stopped answering" in output
+    finally:
+        team[1].kill()
+        team[1].communicate()
+
+
+def test_a_lost_process_stops_the_run_and_leaves_the_checkpoint(tmp_path):
+    team = two_processes(tmp_path, "lost")
     output = [process.communicate(timeout=240) for process in team]
     assert team[1].returncode == 7
     assert team[0].returncode == 3, output[0][1]

@@ -140,7 +140,7 @@ def frequencies(sampler, q, draws=4000):
     groups = data.groups(Unit.ELEMENT)
     shown = np.zeros((draws, len(groups)))
     for i in range(draws):
-        shown[i, draw(sampler, q, groups, 5, SEEDED.stream(Purpose.SAMPLING, i))] = 1
+        shown[i, draw(sampler, q, groups.user, 5, SEEDED.stream(Purpose.SAMPLING, i))] = 1
     return shown, groups
 
 
@@ -256,7 +256,7 @@ def test_step_sizes(alpha0, beta, k):
 def test_polyak_average_is_the_mean_of_the_iterates():
     data, *_ = sample()
     seen = []
-    done = run(linear(), data, steps=7, sigma=1.0, delta=1e-5, on_step=lambda k, m: seen.append(values(m).clone()))
+    done = run(linear(), data, steps=7, sigma=1.0, delta=1e-5, on_step=lambda s: seen.append(values(s.model).clone()))
     found = torch.cat([done.average["weight"].flatten(), done.average["bias"]])
     assert torch.allclose(found, torch.stack(seen).mean(0), rtol=1e-12)
     assert Polyak(list(linear().parameters())).count == 0
@@ -342,7 +342,6 @@ def test_progress_shows_loss_and_epsilon(capsys):
         ({"q": 0.0}, "q"),
         ({"steps": 0}, "steps"),
         ({"sampler": Sampler.FIXED_USERS, "q": 0.5}, "q"),
-        ({"elements_per_user": 2}, "elements_per_user"),
         ({"sigma": -1.0}, "sigma"),
         ({"step_size": 0.0}, "alpha0"),
         ({"optimizer": torch.optim.SGD, "domain": Ball(1.0)}, "optimizer"),
@@ -353,6 +352,7 @@ def test_progress_shows_loss_and_epsilon(capsys):
         ({"unit": "row"}, "unit must be one of element"),
         ({"seed": -1}, "seed"),
         ({"precision": torch.int8}, "precision"),
+        ({"precision": torch.float16}, "bfloat16"),
         ({"device": "cuda:99"}, r"device must be .*\(cpu:0.*got 'cuda:99'"),
         ({"device": "abacus"}, "device"),
         ({"checkpoint": "."}, "checkpoint must be a file"),

@@ -1,14 +1,16 @@
 """One process of a distributed run: ``worker.py FOLDER SCENARIO``."""
 
 import os
+import signal
 import sys
 from pathlib import Path
 
+import numpy as np
 import torch
 from learning.running import trained
 from torch import nn
 
-from elementdp.learning import LostProcessError, UserData
+from elementdp.learning import LostProcessError, TeamError, UserData
 
 
 def problem():
@@ -27,21 +29,32 @@ def run(path=None, on_step=None, **options):
 
 def main(folder: Path, scenario: str) -> None:
     rank = int(os.environ["RANK"])
+    if scenario == "shards":
+        model, data = problem()
+        half = np.flatnonzero(data.users % 2 == rank)
+        inputs, targets = data.fetch(torch.from_numpy(half))
+        mine = UserData.of(inputs, targets, data.users[half], data.elements[half], 11)
+        try:
+            trained(model, mine, nn.CrossEntropyLoss(reduction="none"), rho=0.5, steps=2, sigma=0.7, delta=1e-5)
+        except TeamError as error:
+            print(error, flush=True)
+            os._exit(3)
     if scenario == "equal":
         done = run(folder / "run.ckpt")
         again = run(folder / "run.ckpt")  # every process goes on from the leader's file
+        torch.save([p.detach() for p in run(noise="exact").model.parameters()], folder / f"exact{rank}.pt")
         assert all(torch.equal(a, b) for a, b in zip(done.model.parameters(), again.model.parameters(), strict=True))
         torch.save([p.detach() for p in done.model.parameters()], folder / f"{rank}.pt")
         torch.save(done.history.groups, folder / f"groups{rank}.pt")
         torch.distributed.destroy_process_group()
         return
 
-    def on_step(k, model):
-        if rank == 1 and k == 5:
-            os._exit(7)
+    def on_step(step):
+        if rank == 1 and step.k == 5:
+            os._exit(7) if scenario == "lost" else os.kill(os.getpid(), signal.SIGSTOP)
 
     try:
-        run(folder / "lost.ckpt", on_step)
+        run(folder / "lost.ckpt", on_step, timeout=600.0 if scenario == "lost" else 4.0)
     except LostProcessError as error:
         print(error, flush=True)
         os._exit(3)  # no goodbye to a process that is gone

@@ -15,7 +15,7 @@ from torch.nn import functional
 from elementdp.companion.experiments.images.variants import Accounting, Schedule, Variant, noise_for, true_epsilon
 from elementdp.errors import at_least, one_of
 from elementdp.files import write_atomic
-from elementdp.learning import Checkpoint, Noise, Plan, UserData, train
+from elementdp.learning import Checkpoint, Noise, Plan, Step, UserData, train
 from elementdp.privacy import Band, Unit
 
 
@@ -186,9 +186,9 @@ def run(
     finished = wanted <= progress.seen.keys()
     sigma = noise_for(variant, schedule)
 
-    def look(step: int, model: nn.Module) -> None:
-        if step in wanted:
-            progress.note(step, task.score(model, part))
+    def look(step: Step) -> None:
+        if step.k in wanted:
+            progress.note(step.k, task.score(step.model, part))
 
     while not wanted <= progress.seen.keys():
         torch.manual_seed(repetition)

@@ -60,7 +60,13 @@ class PhotoData(UserData):
 
     def clipper(self, model: nn.Module, loss: Loss, plan: Plan) -> GroupClipper:
         """The one below where it applies: a linear layer on flat features, on the processor."""
-        if type(model) is nn.Linear and self.inputs.dim() == 2 and plan.domain is None and plan.precision is None:
+        if (
+            type(model) is nn.Linear
+            and self.inputs.dim() == 2
+            and plan.domain is None
+            and plan.precision is None
+            and not plan.exact
+        ):
             return PhotoClipper(model, loss, plan.rho, self)
         return super().clipper(model, loss, plan)
 

@@ -1,0 +1,268 @@
+"""Odd models, odd data and odd arguments: the right behaviour, or an error that says what would be right."""
+
+import itertools
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from learning.oracle import clipped_sum, cross_entropy
+from learning.running import trained
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+from torch.utils.data import Dataset
+
+from elementdp.errors import ArgumentError
+from elementdp.learning import Batch, GroupClipper, Target, UserData
+from elementdp.privacy import Unit
+
+ROWS = 24
+
+
+def data(**changes):
+    torch.manual_seed(0)
+    rows = {"inputs": torch.randn(ROWS, 6), "targets": torch.randint(4, (ROWS,)), **changes}
+    return UserData.of(rows["inputs"], rows["targets"], torch.arange(ROWS) % 8, torch.arange(ROWS) % 3, 8)
+
+
+def run(model=None, sample=None, loss=cross_entropy, **options):
+    torch.manual_seed(1)
+    options = {"rho": 1.0, "steps": 3, "q": 0.5, "sigma": 1.0, "delta": 1e-3, **options}
+    return trained(model or nn.Linear(6, 4), sample or data(), loss, **options)
+
+
+# ------------------------------------------------------------------------------------------------------------ models
+
+
+class TwoOutputs(nn.Module):
+    """Two outputs, and a parameter that belongs to no layer."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner, self.scale = nn.Linear(6, 4), nn.Parameter(torch.ones(()))
+
+    def forward(self, x):
+        out = self.inner(x) * self.scale
+        return out, out.square()
+
+
+class Checkpointed(nn.Module):
+    """Runs a part again during the backward pass, to save memory."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = nn.Sequential(nn.Linear(6, 5), nn.Tanh()), nn.Linear(5, 4)
+
+    def forward(self, x):
+        return self.last(checkpoint(self.first, x, use_reentrant=False))
+
+
+@pytest.mark.parametrize(
+    ("make", "loss"),
+    [
+        (TwoOutputs, lambda out, y: cross_entropy(out[0], y) + out[1].mean(1)),
+        (Checkpointed, cross_entropy),
+        (lambda: torch.jit.script(nn.Sequential(nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 4))), cross_entropy),
+    ],
+    ids=["two outputs", "checkpointing", "jit"],
+)
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_models_that_some_methods_cannot_follow_are_trained_by_another(make, loss):
+    torch.manual_seed(0)
+    model, inputs, targets = make(), torch.randn(10, 6), torch.randint(4, (10,))
+    found = GroupClipper(model, loss, 0.2)(Batch.of(inputs, targets, (2, 3, 5)))
+    expected = [torch.zeros_like(p) for p in model.parameters()]
+    for rows in (slice(0, 2), slice(2, 5), slice(5, 10)):
+        grads = torch.autograd.grad(loss(model(inputs[rows]), targets[rows]).mean(), list(model.parameters()))
+        factor = min(1.0, 0.2 / math.sqrt(sum(float(g.square().sum()) for g in grads)))
+        for total, grad in zip(expected, grads, strict=True):
+            total += factor * grad
+    for one, other in zip(found.gradients, expected, strict=True):
+        assert torch.allclose(one, other, atol=1e-6)
+
+
+def test_a_callback_may_evaluate_without_changing_the_run():
+    models = [nn.Sequential(nn.Linear(6, 5), nn.Dropout(0.5), nn.Linear(5, 4)) for _ in range(2)]
+    models[1].load_state_dict(models[0].state_dict())
+    run(models[0], seed=1, steps=5)
+    run(models[1], seed=1, steps=5, on_step=lambda step: step.model.eval())
+    for one, other in zip(*(model.parameters() for model in models), strict=True):
+        assert torch.equal(one, other)
+
+
+# --------------------------------------------------------------------------------------------------------- arguments
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"step_size": 0.1, "optimizer": lambda p: torch.optim.SGD(p, lr=0.1)}, "step_size must be left"),
+        ({"optimizer": lambda p: torch.optim.SGD(p[:1], lr=0.1)}, "1 of 2 are missing"),
+        ({"scheduler": lambda o: torch.optim.lr_scheduler.StepLR(o, 1)}, "scheduler must be given along"),
+        ({"precision": torch.float16}, "float16 loses small gradients"),
+        ({"rho": 1e-25}, "rho must be between"),
+        ({"privacy": "strong"}, "privacy must be Target"),
+        ({"privacy": Target(1.0, 0.5)}, "delta must be below 1/n"),
+        ({"delta": 0.5}, "delta must be below 1/n"),
+        ({"noise": "quiet"}, "noise must be one of float, exact"),
+        ({"timeout": 0.0}, "timeout"),
+    ],
+)
+def test_arguments_that_make_no_sense_are_named(options, words):
+    with pytest.raises(ArgumentError, match=words):
+        run(**options)
+
+
+@pytest.mark.parametrize("name", ["users", "elements"])
+@pytest.mark.parametrize(
+    ("ids", "words"),
+    [
+        ([None, "a", "b"], "missing"),
+        ([math.nan, 1.0, 2.0], "missing"),
+        (np.array([np.nan, 1.0, 2.0]), "missing"),
+        (np.array(["2020", "NaT", "2021"], dtype="datetime64[Y]"), "missing"),
+        ([1, "1", 2], "one type"),
+        (np.array([1, "1", b"1"], dtype=object), "one type"),
+        ([[1], [2], [3]], "one id for each row"),
+    ],
+)
+def test_ids_that_are_missing_or_of_several_types_are_refused(name, ids, words):
+    named = {"users": [0, 1, 2], "elements": [0, 0, 0], name: ids}
+    with pytest.raises(ArgumentError, match=f"{name} must be .*{words}|{name} must be one id.*{words}"):
+        UserData.of(torch.zeros(3, 1), torch.zeros(3), **named, n_users=3)
+
+
+# -------------------------------------------------------------------------------------------- callbacks and schedules
+
+
+def test_a_callback_sees_the_run_and_can_end_it():
+    seen = []
+
+    def on_step(step):
+        seen.append((step.k, step.loss, step.spent.epsilon, step.learning_rate))
+        return step.k == 4
+
+    done = run(steps=50, on_step=on_step, optimizer=lambda p: torch.optim.SGD(p, lr=0.25))
+    assert [k for k, *_ in seen] == [1, 2, 3, 4]
+    assert done.guarantee.epsilon == seen[-1][2] == run(steps=4).guarantee.epsilon
+    assert all(a[2] < b[2] for a, b in itertools.pairwise(seen))
+    assert {rate for *_, rate in seen} == {0.25}
+    assert done.history.losses == pytest.approx([loss for _, loss, *_ in seen], nan_ok=True)
+
+
+def test_a_scheduler_moves_with_every_step_and_goes_on_after_a_stop(tmp_path):
+    options = {
+        "optimizer": lambda p: torch.optim.SGD(p, lr=1.0),
+        "scheduler": lambda o: torch.optim.lr_scheduler.ExponentialLR(o, 0.5),
+        "seed": 1,
+    }
+    rates, models = [], [nn.Linear(6, 4) for _ in range(3)]
+    for model in models:
+        model.load_state_dict(models[0].state_dict())
+    run(models[0], steps=6, **options, on_step=lambda step: rates.append(step.learning_rate))
+    assert rates == [0.5**k for k in range(1, 7)]
+    path = tmp_path / "run.ckpt"
+    run(models[1], steps=3, **options, checkpoint=path)
+    run(models[2], steps=6, **options, checkpoint=path)
+    assert all(torch.equal(a, b) for a, b in zip(models[0].parameters(), models[2].parameters(), strict=True))
+
+
+# -------------------------------------------------------------------------------------------------- elements per user
+
+
+def test_users_with_too_many_elements_keep_a_public_number_of_them_at_random():
+    rows = 60
+    users, elements = np.repeat([0, 1, 2], 20), np.tile(np.arange(20), 3)
+    sample = UserData.of(torch.eye(rows), torch.randint(4, (rows,)), users, elements, 3)
+    seen, counts = [], np.zeros(rows)
+    for seed in range(200):
+        model = nn.Linear(rows, 4, bias=False)
+        nn.init.zeros_(model.weight)
+        run(model, sample, q=1.0, sampler="none", elements_per_user=5, seed=seed, steps=1, sigma=0.0)
+        kept = (model.weight.detach().abs().sum(0) > 0).numpy()
+        assert [int(kept[users == u].sum()) for u in range(3)] == [5, 5, 5]
+        counts += kept
+        seen.append(tuple(kept))
+    assert len(set(seen)) == 200
+    assert np.abs(counts / 200 - 0.25).max() < 5 * math.sqrt(0.25 * 0.75 / 200)
+
+
+# ---------------------------------------------------------------------------------------- dictionaries and ragged text
+
+
+class Texts(Dataset):
+    """Items as tokenizers give them: dictionaries of texts of different lengths."""
+
+    def __init__(self):
+        rng = np.random.default_rng(0)
+        self.items = [
+            {"input_ids": rng.integers(1, 30, rng.integers(2, 9)).tolist(), "label": int(rng.integers(4))}
+            for _ in range(ROWS)
+        ]
+
+    def __getitem__(self, row):
+        return self.items[row]
+
+
+def padded(items):
+    width = max(len(item["input_ids"]) for item in items)
+    ids = torch.tensor([item["input_ids"] + [0] * (width - len(item["input_ids"])) for item in items])
+    return {"input_ids": ids, "attention_mask": (ids > 0).float()}, torch.tensor([item["label"] for item in items])
+
+
+class Classifier(nn.Module):
+    """Takes a batch by name and returns an object with logits."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.out = nn.Embedding(30, 8), nn.Linear(8, 4)
+
+    def forward(self, input_ids, attention_mask):
+        mean = (self.embedding(input_ids) * attention_mask[..., None]).sum(1) / attention_mask.sum(1, keepdim=True)
+        return SimpleNamespace(logits=self.out(mean))
+
+
+@pytest.mark.parametrize("method", ["auto", "loop"])
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_batch_of_padded_texts_by_name_trains(method, workers):
+    sample = UserData.of_dataset(
+        Texts(), torch.arange(ROWS) % 8, torch.arange(ROWS) % 3, 8, collate=padded, workers=workers
+    )
+    torch.manual_seed(0)
+    model = Classifier()
+    groups = sample.groups(Unit.ELEMENT)
+    batch = sample.batch(Unit.ELEMENT, np.arange(len(groups)))
+    inputs, targets = batch.fetch(slice(0, ROWS))
+
+    def loss(outputs, targets):
+        return cross_entropy(outputs.logits, targets)
+
+    found = GroupClipper(model, loss, 0.1, method=method)(batch)
+
+    class Flat(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = model
+
+        def forward(self, ids):
+            return self.inner(ids, (ids > 0).to(self.inner.out.weight.dtype)).logits
+
+    expected, _ = clipped_sum(Flat(), cross_entropy, inputs["input_ids"], targets, batch.sizes, 0.1)
+    for one, other in zip(found.gradients, expected, strict=True):
+        assert torch.allclose(one.double(), other, atol=1e-6)
+    assert run(model, sample, loss=loss, method=method).guarantee.epsilon < math.inf
+
+
+def test_inputs_of_several_tensors_are_several_arguments():
+    class Sum(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.left, self.right = nn.Linear(6, 4), nn.Linear(3, 4)
+
+        def forward(self, one, two):
+            return self.left(one) + self.right(two)
+
+    torch.manual_seed(0)
+    sample = data(inputs=(torch.randn(ROWS, 6), torch.randn(ROWS, 3)))
+    assert math.isfinite(run(Sum(), sample).history.losses[-1])
