@@ -1,0 +1,1 @@
+"""What the theory chapters show: figures and tables with captions, and the numbers their prose cites."""
