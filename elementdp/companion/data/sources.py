@@ -8,6 +8,7 @@ import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from filelock import FileLock
@@ -56,19 +57,13 @@ def _as_it_is(archive: Path, target: Path) -> None:
     archive.replace(target)
 
 
-def _mobilenet(archive: Path, target: Path) -> None:
-    from elementdp.companion.data.backbones import (
-        prepare_mobilenet,  # torch is slow to import and most sources need none
-    )
+def _weights(kind: str, archive: Path, target: Path) -> None:
+    from elementdp.companion.data import weights  # torch is slow to import and most sources need none
 
-    prepare_mobilenet(archive, target)
+    {"mobilenet": weights.prepare_mobilenet, "keras": weights.prepare_keras_resnet50}[kind](archive, target)
 
 
-def _resnet50(archive: Path, target: Path) -> None:
-    from elementdp.companion.data.backbones import prepare_keras_resnet50
-
-    prepare_keras_resnet50(archive, target)
-
+_mobilenet, _resnet50 = partial(_weights, "mobilenet"), partial(_weights, "keras")
 
 _SOURCES = (
     Source(
@@ -248,7 +243,7 @@ def offline() -> bool:
 @contextmanager
 def _alone(folder: Path, name: str) -> Iterator[Path]:
     """A working folder for one fetch at a time: two notebooks that want the same file do not fetch it twice."""
-    partial = folder / ".partial"
-    partial.mkdir(parents=True, exist_ok=True)
-    with FileLock(partial / f"{name}.lock"):
-        yield partial / name
+    unfinished = folder / ".partial"
+    unfinished.mkdir(parents=True, exist_ok=True)
+    with FileLock(unfinished / f"{name}.lock"):
+        yield unfinished / name

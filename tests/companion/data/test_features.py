@@ -7,8 +7,9 @@ from torch import nn
 
 from elementdp.companion.data import DataError, find
 from elementdp.companion.data import backbones as all_backbones
-from elementdp.companion.data.backbones import Backbone, _renamed, load
+from elementdp.companion.data.backbones import Backbone, load
 from elementdp.companion.data.features import SHARD, cached_features, features, read_tagged, shard_key
+from elementdp.companion.data.weights import torchvision_names
 
 
 class Mean(nn.Module):
@@ -97,7 +98,7 @@ def test_keras_weights_compute_the_same_under_other_names():
         for key in (f"{conv}/bias", f"{norm}/gamma", f"{norm}/beta", f"{norm}/moving_mean"):
             keras[key] = torch.from_numpy(rng.normal(size=shape[-1]).astype(np.float32))
         keras[f"{norm}/moving_variance"] = torch.from_numpy(rng.uniform(0.5, 2, size=shape[-1]).astype(np.float32))
-    state = _renamed(keras)
+    state = torchvision_names(keras)
     rgb = rng.normal(size=(7, 7, 3)).astype(np.float32)
     plain = np.einsum("hwi,hwio->o", rgb[..., ::-1], keras["conv1/kernel"].numpy()) + keras["conv1/bias"].numpy()
     mean, variance = keras["bn_conv1/moving_mean"].numpy(), keras["bn_conv1/moving_variance"].numpy()

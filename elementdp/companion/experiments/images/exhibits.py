@@ -70,13 +70,20 @@ def training_curves(results: Sequence[RunResult], title: str, best: int, *, pass
 
 
 def live_run(results: Sequence[RunResult], best: int, photos: PhotoSet, name: str, *, passes: bool) -> Exhibit:
-    """The curves of a run made for a page."""
-    one = results[0]
-    where = f"{one.k}/{one.clusters}, n = {one.users:,}, T = {max(some.steps for some in results):,}"
-    drawing, alt = training_curves(results, where, best, passes=passes)
-    return Exhibit(
-        name=f"fig-{name}-live", caption=f"Made for this page. Data: {photos.label}.", figure=drawing, alt=alt
-    )
+    """The curves of a run made for a page: one setting of it, the first repetition; the table has all."""
+    private = next(one for one in results if one.private)
+    setting = (private.k, private.clusters, private.users, 0)
+    shown = [
+        one
+        for one in results
+        if (one.k, one.clusters, one.users, one.repetition) == setting and one.epsilon in (private.epsilon, math.inf)
+    ]
+    where = f"ε = {private.epsilon:g}, {private.k}/{private.clusters}, n = {private.users:,}, T = {private.steps:,}"
+    drawing, alt = training_curves(shown, where, best, passes=passes)
+    table = settings_table(results, best, private.steps)
+    caption = f"Made for this page. Data: {photos.label}."
+    parts = {"caption": caption, "name": f"fig-{name}-live", "figure": drawing, "alt": alt}
+    return Exhibit(**{**vars(table), **parts})
 
 
 def gains_figure(gains: Mapping[str, Sequence[Advantage]], label: str) -> Figure:

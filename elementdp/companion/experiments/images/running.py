@@ -143,8 +143,8 @@ class _Progress:
     clock: float = field(default_factory=time.perf_counter)
 
     @classmethod
-    def at(cls, path: Path | None) -> "_Progress":
-        if path is None or not path.is_file():
+    def at(cls, path: Path) -> "_Progress":
+        if not path.is_file():
             return cls(path)
         kept = json.loads(path.read_text())
         return cls(path, {int(step): value for step, value in kept["seen"].items()}, kept["seconds"])
@@ -156,6 +156,14 @@ class _Progress:
         self.seen[step] = accuracy
         if self.path is not None:
             write_atomic(self.path, json.dumps({"seen": self.seen, "seconds": self.spent()}))
+
+
+def _kept(folder: Path | None, key: str, every: int) -> tuple[_Progress, Checkpoint | None]:
+    """What an earlier part of this very run has left in the folder."""
+    if folder is None:
+        return _Progress(None), None
+    stem = hashlib.sha256(key.encode()).hexdigest()[:24]
+    return _Progress.at(folder / f"{stem}.json"), Checkpoint(folder / f"{stem}.checkpoint", every)
 
 
 def run(
@@ -178,11 +186,7 @@ def run(
     at_least("evaluations", evaluations, 1)
     wanted = {max(1, round(steps * number / evaluations)) for number in range(1, evaluations + 1)}
     key = repr((variant, schedule, chosen, part, repetition, steps, evaluations, task.content))
-    stem = hashlib.sha256(key.encode()).hexdigest()[:24]
-    progress = _Progress.at(None if compute.work is None else compute.work / f"{stem}.json")
-    checkpoint = None
-    if compute.work is not None:
-        checkpoint = Checkpoint(compute.work / f"{stem}.checkpoint", max(1, steps // evaluations))
+    progress, checkpoint = _kept(compute.work, key, max(1, steps // evaluations))
     finished = wanted <= progress.seen.keys()
     sigma = noise_for(variant, schedule)
 
