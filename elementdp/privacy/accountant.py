@@ -10,6 +10,7 @@ from typing import TypeVar
 from scipy.optimize import brentq
 
 from elementdp.errors import ArgumentError, nonnegative, positive, probability
+from elementdp.privacy._engine import far
 from elementdp.privacy._engine.adversaries import Law, adversaries, dominating
 from elementdp.privacy._engine.domination import Knowledge, WorstCase, worst_case
 from elementdp.privacy._engine.fourier import AIM, delta_bounds, epsilon_bounds
@@ -62,11 +63,16 @@ def _account(event: Event, delta: float, *, low: bool = True) -> Band:
     revealed = partial(revealed_epsilon, delta, event.q, event.sigma, event.steps, worst.change)
     if worst.knowledge is Knowledge.REVEALED:
         return revealed()
+    if far.shows(event, worst, revealed().up, delta):
+        return revealed()
+    if far.is_far(event, worst):
+        return Band.between(*far.far_epsilon(event, worst, delta))
 
     def bounds(law: Law, aim: float) -> tuple[float, float]:
         return epsilon_bounds(law, event.steps, delta, aim=aim)
 
-    return _bracket(event, worst, bounds, revealed, low=low)
+    refuted = partial(far.refuted_epsilon, event, worst, delta)
+    return _bracket(event, worst, bounds, revealed, refuted if low else None)
 
 
 def delta_at(event: Event, epsilon: float) -> Band:
@@ -78,9 +84,15 @@ def delta_at(event: Event, epsilon: float) -> Band:
     if worst.knowledge is Knowledge.GAUSSIAN:
         return _rounded(gaussian_delta(epsilon, worst.change * math.sqrt(event.steps) / event.sigma))
     revealed = partial(revealed_delta, epsilon, event.q, event.sigma, event.steps, worst.change)
-    if worst.knowledge is Knowledge.REVEALED:
+    if worst.knowledge is Knowledge.REVEALED or far.shows(event, worst, epsilon, revealed().low):
         return revealed()
-    return _bracket(event, worst, lambda law, aim: delta_bounds(law, event.steps, epsilon, aim=aim), revealed)
+    if far.is_far(event, worst):
+        return Band.between(*far.far_delta(event, worst, epsilon))
+
+    def bounds(law: Law, aim: float) -> tuple[float, float]:
+        return delta_bounds(law, event.steps, epsilon, aim=aim)
+
+    return _bracket(event, worst, bounds, revealed, partial(far.refuted_delta, event, worst, epsilon))
 
 
 def promise(event: Event, delta: float) -> Guarantee:
@@ -154,18 +166,26 @@ def _rounded(value: float) -> Band:
 
 
 def _bracket(
-    event: SubsampledGaussian, worst: WorstCase, bounds: _Bounds, revealed: Callable[[], Band], *, low: bool = True
+    event: SubsampledGaussian,
+    worst: WorstCase,
+    bounds: _Bounds,
+    revealed: Callable[[], Band],
+    refuted: Callable[[], float] | None,
 ) -> Band:
-    """Bounds of the dominating laws, and of adversaries that exist (``low`` = False leaves these out).
+    """Bounds of the dominating laws, and of adversaries that exist; none of these if ``refuted`` is None.
 
-    What holds of users with any number of elements (``revealed``) holds of those with few.
+    What holds if participation is told (``revealed``) holds if it is not. Where no lattice shows anything, simple tests
+    may (``refuted``).
     """
     least, up = _largest(dominating(event, worst), bounds, AIM)
-    if worst.knowledge in (Knowledge.PAIR, Knowledge.DIRECTED):  # the dominating laws are attained
-        return Band.between(least, up)
-    if worst.knowledge is Knowledge.SYMMETRISED:
+    if worst.knowledge is not Knowledge.COUNTED:
         up = min(up, revealed().up)
-    return Band.between(_largest(adversaries(event, worst), bounds, _COARSE)[0] if low else 0.0, up)
+    if refuted is None:
+        return Band.between(0.0, up)
+    if worst.knowledge not in (Knowledge.PAIR, Knowledge.DIRECTED):  # else the dominating laws are attained
+        laws = adversaries(event, worst)
+        least = _largest(laws, bounds, _COARSE)[0] if laws else 0.0
+    return Band.between(least if least > 0 else min(up, refuted()), up)
 
 
 def _largest(laws: Sequence[Law], bounds: _Bounds, aim: float) -> tuple[float, float]:

@@ -7,9 +7,11 @@ import numpy as np
 
 from elementdp.privacy._engine.domination import Knowledge, WorstCase
 from elementdp.privacy._engine.pairs import Pair, UnitMixture, binomial, shown, two_point
+from elementdp.privacy.curves import Floats
 from elementdp.privacy.events import SubsampledGaussian
 from elementdp.privacy.guarantee import Relation
 
+_MOST_COUNTS = 64  # numbers of shown coins that are told apart
 _FARTHEST = 60.0  # standard deviations between being there and not that the sideways adversary uses
 
 
@@ -40,8 +42,10 @@ def dominating(event: SubsampledGaussian, worst: WorstCase) -> list[Law]:
 
 
 def adversaries(event: SubsampledGaussian, worst: WorstCase) -> list[Law]:
-    """Laws of explicit data sets: what they show is a lower bound of what ``event`` can."""
+    """Laws of explicit data sets: what they show is a lower bound of what ``event`` can. None if all take too long."""
     if worst.knowledge is Knowledge.COUNTED:
+        if len(shown(event.q, event.elements_per_user or 1)[0]) > _MOST_COUNTS:
+            return []  # a mixture of so many normals takes too long
         replaced = event.relation is Relation.REPLACE
         law = Law(((1.0, binomial(event.q, event.elements_per_user or 1, event.sigma, replaced=replaced)),))
         return [law] if replaced else [law, law.exchanged()]
@@ -52,19 +56,31 @@ def adversaries(event: SubsampledGaussian, worst: WorstCase) -> list[Law]:
 
 
 def _counted(event: SubsampledGaussian) -> Law:
-    """A whole user under pair sampling, the count of the shown coins given away."""
+    """A whole user under pair sampling, the count of the shown coins given away.
+
+    Many counts are rounded up to few: vectors that are shorter than they may be show no more (the lemma).
+    """
     size = event.elements_per_user or 1
     count, weights = shown(event.q, size)
     some = count > 0
+    count, weights = _coarser(count[some], weights[some])
     stay = math.exp(size * math.log1p(-event.q))
     rate = -math.expm1(size * math.log1p(-event.q))
     change = 2.0 if event.relation is Relation.REPLACE else 1.0
     return Law(
         tuple(
             (weight / rate, two_point(rate, j, change * j, event.sigma, stay=stay))
-            for weight, j in zip(weights[some].tolist(), count[some].tolist(), strict=True)
+            for weight, j in zip(weights.tolist(), count.tolist(), strict=True)
         )
     )
+
+
+def _coarser(count: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    """At most ``_MOST_COUNTS`` counts, each with the weight of those it stands for."""
+    if len(count) <= _MOST_COUNTS:
+        return count, weights
+    kept = np.unique(np.linspace(0, len(count) - 1, _MOST_COUNTS).astype(int))
+    return count[kept], np.add.reduceat(weights, np.concatenate([[0], kept[:-1] + 1]))
 
 
 def _sideways(event: SubsampledGaussian, worst: WorstCase, bins: int = 24) -> Law:
