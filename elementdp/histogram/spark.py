@@ -362,4 +362,7 @@ def _told_by_kind() -> Iterator[None]:
         yield
     except (PySparkException, Py4JError) as error:
         kind = getattr(error, "getCondition", lambda: None)() or type(error).__name__
-        raise TableError(f"Spark could not read or group the table ({kind}); its own log says where") from None
+        raise TableError(
+            f"Spark could not read or group the table ({kind}); its own log says where. Workers need elementdp, too: "
+            "PYSPARK_PYTHON names their Python"
+        ) from None
