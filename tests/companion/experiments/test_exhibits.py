@@ -3,6 +3,7 @@
 import matplotlib.pyplot as plt
 import pytest
 
+from elementdp.companion.experiments.closing import ClosingPage, sampler_noise
 from elementdp.companion.experiments.images import CifarPage, PhotosPage
 from elementdp.companion.experiments.logistic import LogisticPage
 from elementdp.companion.experiments.words import WordsPage
@@ -44,3 +45,27 @@ def test_figure_three_has_element_and_user_level_on_one_axis():
         kinds = ("element level", "user level", "non-private")
         assert labels == {f"{kind}, clusters: {k}/10" for kind in kinds for k in (2, 5, 8)}
     plt.close(drawing)
+
+
+def test_the_closing_page_compares_every_setting_once():
+    page = ClosingPage()
+    shown = page.forest()
+    assert len(shown.rows) == len({row[:2] for row in shown.rows}) == shown.numbers["closing-count"]
+    upper, lower = shown.figure.axes
+    drawn = [float(x) for axis in (upper, lower) for x in axis.containers[0].lines[0].get_xdata()]
+    ahead = sum(x > 1 for x in drawn[: len(page.factors)]) + sum(x > 0 for x in drawn[len(page.factors) :])
+    assert shown.numbers["closing-clear"] <= ahead <= len(drawn)
+    for one in page.factors:
+        low, high = one.ends
+        assert low < one.user / one.element < high
+    assert page.where_it_stops().numbers["closing-few"] == 1
+    plt.close(shown.figure)
+
+
+def test_pairs_take_the_noise_of_single_elements_whatever_users_have():
+    shown = sampler_noise([1, 4], users=100, q=0.1, steps=5)
+    (_, alone, pairs_alone), (_, sampled, pairs) = shown.rows
+    assert pairs == pytest.approx(pairs_alone, rel=1e-3)
+    assert alone == pytest.approx(pairs_alone, rel=1e-3)
+    assert sampled > pairs
+    plt.close(shown.figure)
