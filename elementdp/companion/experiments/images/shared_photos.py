@@ -20,8 +20,8 @@ from elementdp.privacy import Unit
 
 Indices = NDArray[np.int64]
 
-GRAM_ROWS = 4_096
-"""Rows whose products are computed at a time."""
+CACHED_ROWS = 4_096
+"""Rows whose products are computed at a time: what fits into the cache."""
 
 _EPS = torch.finfo(torch.float32).eps
 MOST = 0.9
@@ -79,7 +79,7 @@ class PhotoData(UserData):
             members = np.flatnonzero(groups.sizes == size)
             place[members] = np.arange(len(members))
             photos = self.photo.index_select(0, torch.from_numpy(groups.rows(members)[0])).view(-1, size)
-            few = max(1, GRAM_ROWS // size)
+            few = max(1, CACHED_ROWS // size)
             found[size] = torch.cat([self._gram(photos[i : i + few]) for i in range(0, len(photos), few)])
         return torch.from_numpy(place), found
 
@@ -129,15 +129,23 @@ class PhotoClipper(GroupClipper):
         here = place.index_select(0, torch.from_numpy(batch.groups))
         parts, group, start = [], 0, 0
         for size, count in zip(*np.unique(batch.sizes, return_counts=True), strict=True):
-            known = products[int(size)].index_select(0, here[group : group + count])
-            rows = row[start : start + count * size]
-            if size == 1:  # then every row is a photo of its own, and nothing cancels
-                squares = residuals.square().sum(1).index_select(0, rows) * known.flatten()
-            else:
-                squares = _squares(residuals.index_select(0, rows).view(count, size, -1), known, self.lost)
-            parts.append(squares.sqrt() / float(size))
+            members = here[group : group + count]
+            rows = row[start : start + count * size].view(count, size)
+            parts.append(self._norms_of_size(products[int(size)], members, rows, residuals))
             group, start = group + count, start + count * size
         return torch.cat(parts)
+
+    def _norms_of_size(self, products: Tensor, members: Tensor, rows: Tensor, residuals: Tensor) -> Tensor:
+        size = rows.shape[1]
+        if size == 1:  # then every row is a photo of its own, and nothing cancels
+            squares = residuals.square().sum(1).index_select(0, rows.flatten())
+            return (squares * products.index_select(0, members).flatten() * (1 + self.lost)).sqrt()
+        few = max(1, CACHED_ROWS // size)
+        parts = []
+        for i in range(0, len(rows), few):
+            some = residuals.index_select(0, rows[i : i + few].flatten()).view(-1, size, residuals.shape[1])
+            parts.append(_squares(some, products.index_select(0, members[i : i + few]), self.lost))
+        return torch.cat(parts).sqrt() / float(size)
 
 
 def _squares(residuals: Tensor, known: Tensor, lost: float) -> Tensor:
