@@ -94,7 +94,7 @@ class PhotoClipper(GroupClipper):
     def __init__(self, layer: nn.Linear, loss: Loss, rho: float, data: PhotoData) -> None:
         super().__init__(layer, loss, rho)
         self.layer, self.data = layer, data
-        self.lost = (2 + layer.in_features**0.5 / 32) * _EPS  # errors of a long sum add up like a random walk
+        self.lost: float = (2 + layer.in_features**0.5 / 32) * _EPS  # errors of a long sum add up like a random walk
 
     @torch.no_grad()
     def __call__(self, batch: Batch, step: float = 1.0) -> ClippedSum:
@@ -145,7 +145,7 @@ class PhotoClipper(GroupClipper):
         for i in range(0, len(rows), few):
             some = residuals.index_select(0, rows[i : i + few].flatten()).view(-1, size, residuals.shape[1])
             parts.append(_squares(some, products.index_select(0, members[i : i + few]), self.lost))
-        return torch.cat(parts).sqrt() / float(size)
+        return torch.cat(parts).sqrt().div_(size)
 
 
 def _squares(residuals: Tensor, known: Tensor, lost: float) -> Tensor:
