@@ -23,9 +23,9 @@ from elementdp.learning.noise import Arithmetic, FloatArithmetic
 from elementdp.learning.plan import Noise, OptimizerMaker, Plan, Target
 from elementdp.learning.probing import equal_up_to_rounding, same_draws
 from elementdp.learning.randomness import Purpose, Randomness
-from elementdp.learning.sampling import bounded, draw, users_per_step
+from elementdp.learning.sampling import bounded, dealt, draw, users_per_step
 from elementdp.learning.team import Team
-from elementdp.privacy import Guarantee, Relation, Sampler, SubsampledGaussian, Unit, promise
+from elementdp.privacy import FixedOrder, Guarantee, Relation, Sampler, SubsampledGaussian, Unit, promise
 
 
 @dataclass
@@ -63,7 +63,7 @@ class PrivateIteration:
         if plan.exact:
             self.arithmetic: Arithmetic = ExactArithmetic(plan.rho, self.sigma)
         else:
-            self.arithmetic = FloatArithmetic(plan.rho)
+            self.arithmetic = FloatArithmetic(plan.rho, plan.correlation.weights)
         self.model = model.to(device)
         self.clipper = data.clipper(model, task.loss, plan)
         self.parameters = list(trainable(model).values())
@@ -90,16 +90,28 @@ class PrivateIteration:
         return np.unique(np.linspace(0, len(self.groups) - 1, count).round().astype(np.int64))
 
     def _bound(self) -> None:
-        """Keep the groups that take part: of a user with too many elements a few, drawn once for the whole run."""
+        """Keep the groups that take part: of a user with too many elements a few, drawn once for the whole run.
+
+        So is the order of the users, if there is one.
+        """
         most = self.plan.elements_per_user if self.unit is Unit.ELEMENT else None
         self.kept = bounded(self.groups.user, most, self.random.stream(Purpose.BOUNDING))
         self.owners = self.groups.user[self.kept]
+        if self.plan.sampler is Sampler.FIXED_ORDER:
+            self.batch = dealt(self.data.n_users, self.plan.batches, self.random.stream(Purpose.SAMPLING))[self.owners]
+
+    def _seen(self, k: int) -> NDArray[np.int64]:
+        """The groups of step k."""
+        plan = self.plan
+        if plan.sampler is Sampler.FIXED_ORDER:
+            return np.asarray(self.kept[self.batch == (k - 1) % plan.batches])
+        stream = self.random.stream(Purpose.SAMPLING, k)
+        return self.kept[draw(plan.sampler, plan.q, self.owners, self.data.n_users, stream)]
 
     def advance(self) -> None:
         """One step."""
         plan, k = self.plan, self.step + 1
-        sampling = self.random.stream(Purpose.SAMPLING, k)
-        chosen = self.kept[draw(plan.sampler, plan.q, self.owners, self.data.n_users, sampling)]
+        chosen = self._seen(k)
         if self.team.size > 1:
             chosen = chosen[self.groups.user[chosen] % self.team.size == self.team.rank]
         step = plan.step(k)
@@ -180,6 +192,7 @@ class PrivateIteration:
             "scheduler": None if self.scheduler is None else type(self.scheduler).__name__,
             "precision": str(plan.precision),
             "noise": str(plan.noise),
+            "correlation": repr(plan.correlation),
             "layers": repr(self.model),
             "model": str([(k, tuple(v.shape), str(v.dtype)) for k, v in state.items()]),
             "trained": str(list(trainable(self.model))),
@@ -272,5 +285,5 @@ def _optimizer(make: OptimizerMaker, parameters: list[nn.Parameter]) -> torch.op
 
 
 @lru_cache(maxsize=256)  # progress, checkpoints and results ask for the same steps
-def _spent(event: SubsampledGaussian, delta: float) -> Guarantee:
+def _spent(event: SubsampledGaussian | FixedOrder, delta: float) -> Guarantee:
     return promise(event, delta)

@@ -30,19 +30,30 @@ class FloatArithmetic:
     :class:`elementdp.learning.exact.ExactArithmetic`.
     """
 
-    def __init__(self, rho: float) -> None:
-        self.rho = rho
+    def __init__(self, rho: float, weights: Sequence[float] = (1.0,)) -> None:
+        self.rho, self.weights = rho, weights
+        self.recent: dict[int, list[Tensor]] = {}  # the normal vectors of the last steps, as many as have weights
 
     def sum(self, clipper: GroupClipper, batch: Batch, step: float) -> ClippedSum:
         """The clipped sum as it is."""
         return clipper(batch, step)
 
     def add_noise(self, total: Sequence[Tensor], sigma: float, random: Randomness, k: int) -> None:
-        """Add N(0, ρ²σ²) to every coordinate, drawn in double precision and rounded to the sum's own."""
+        """Add Σ_j weight_j·Z_{k−j}, with Z ~ N(0, ρ²σ²) drawn in double precision and rounded to the sum's own.
+
+        After a stop the vectors of the steps before are drawn again.
+        """
+        for back, weight in enumerate(self.weights[:k]):
+            drawn = self.recent.get(k - back) or self._drawn(total, sigma, random, k - back)
+            for tensor, noise in zip(total, drawn, strict=True):
+                tensor.add_(noise, alpha=weight)
+            if len(self.weights) > 1:
+                self.recent[k - back] = drawn
+        self.recent.pop(k + 1 - len(self.weights), None)
+
+    def _drawn(self, total: Sequence[Tensor], sigma: float, random: Randomness, k: int) -> list[Tensor]:
         stream = random.stream(Purpose.NOISE, k)
-        for tensor in total:
-            noise = stream.normal(tensor.numel()).mul_(self.rho * sigma)
-            tensor.add_(noise.view(tensor.shape).to(tensor))
+        return [stream.normal(tensor.numel()).mul_(self.rho * sigma).view(tensor.shape).to(tensor) for tensor in total]
 
     def released(self, total: Sequence[Tensor]) -> list[Tensor]:
         """The sum itself."""

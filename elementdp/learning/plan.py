@@ -11,10 +11,11 @@ from torch import nn
 from elementdp.errors import ArgumentError, at_least, nonnegative, one_of, positive, probability
 from elementdp.learning.clipping import Method
 from elementdp.learning.domain import Domain
-from elementdp.privacy import Sampler, SubsampledGaussian, Unit, calibrate, worst_case
+from elementdp.privacy import Correlation, FixedOrder, Sampler, SubsampledGaussian, Unit, calibrate, worst_case
 
 OptimizerMaker = Callable[[list[nn.Parameter]], torch.optim.Optimizer]
 SchedulerMaker = Callable[[torch.optim.Optimizer], torch.optim.lr_scheduler.LRScheduler]
+INDEPENDENT = Correlation()
 SMALLEST_RHO = 1e-12
 """Squares of smaller numbers are lost in single precision."""
 
@@ -104,8 +105,9 @@ class Plan:
     Args:
         steps: the number T of steps.
         rho: every group's mean gradient is clipped to this norm (infinity: not at all, and then without noise).
-        q: the chance of a user, or of a (user, element) pair, to take part in a step; 1 without a sampler.
-        sampler: what the coin of rate q decides on.
+        q: the chance of a user, or of a (user, element) pair, to take part in a step; 1 without a sampler, and 1/B for
+            B batches in a fixed order.
+        sampler: what the coin of rate q decides on; or a fixed order of the users, drawn once before the first step.
         step_size: α, or α_k = α₀ k^(-β) as a :class:`StepSize`; 0.1 unless an optimizer is given.
         elements_per_user: a public bound on the elements of any user (None: users may have any number). Of a user with
             more, so many are kept, drawn once at random.
@@ -115,11 +117,12 @@ class Plan:
         method: how group gradients are found; all methods are exact, and ``auto`` takes the fastest.
         precision: ``torch.bfloat16`` for the passes through the model; sums stay in full precision.
         noise: ``float``, or ``exact`` for sums and noise in whole numbers (:mod:`elementdp.learning.exact`).
+        correlation: how the noise of different steps hangs together, in a fixed order.
         timeout: the seconds after which another process that does not answer is given up.
 
     Raises:
         ArgumentError: for a value out of range, and for values that exclude each other: an optimizer along with a step
-            size or a bounded Θ, a scheduler without an optimizer.
+            size or a bounded Θ, a scheduler without an optimizer, correlated noise with sampling or whole numbers.
 
     >>> Plan(steps=100, q=0.1, rho=1.0, step_size=StepSize(0.5, beta=0.6)).sampler.words
     'Poisson sampling of (user, element) pairs'
@@ -137,6 +140,7 @@ class Plan:
     method: Method = Method.AUTO
     precision: torch.dtype | None = None
     noise: Arithmetics = Arithmetics.FLOAT
+    correlation: Correlation = INDEPENDENT
     timeout: float = 600.0
 
     def __post_init__(self) -> None:
@@ -152,6 +156,10 @@ class Plan:
             )
         if self.sampler is Sampler.NONE and self.q != 1:
             raise ArgumentError("q", self.q, "1 when the sampler is none")
+        if self.sampler is Sampler.FIXED_ORDER and abs(self.q * self.batches - 1) > 1e-9:
+            raise ArgumentError("q", self.q, "1/B for a whole number B of batches in a fixed order")
+        if self.correlation != INDEPENDENT and (self.exact or self.sampler is not Sampler.FIXED_ORDER):
+            raise ArgumentError("correlation", self.correlation, "left out unless sampler is fixed-order, noise float")
         if self.optimizer is not None and self.step_size is not None:
             raise ArgumentError("step_size", self.step_size, "left to the optimizer, which has a rate of its own")
         if self.scheduler is not None and self.optimizer is None:
@@ -173,12 +181,17 @@ class Plan:
         """Whether sums and noise are whole numbers."""
         return self.noise is Arithmetics.EXACT
 
+    @property
+    def batches(self) -> int:
+        """The number B of batches in a fixed order."""
+        return round(1 / self.q)
+
     def step(self, k: int) -> float:
         """α_k."""
         assert isinstance(self.step_size, StepSize)
         return self.step_size(k)
 
-    def event(self, privacy: Target | Noise) -> SubsampledGaussian | None:
+    def event(self, privacy: Target | Noise) -> SubsampledGaussian | FixedOrder | None:
         """The run as the accountants see it, its σ calibrated for a target; None without noise.
 
         A user is one group when users are the unit, so that the bound on a user's vectors is then 1.
@@ -189,13 +202,12 @@ class Plan:
             return None
         if math.isinf(self.rho):
             raise ArgumentError("rho", self.rho, "finite: noise in units of ρ protects only what is clipped to ρ")
-        event = SubsampledGaussian(
-            sampler=self.sampler,
-            q=self.q,
-            sigma=privacy.sigma if isinstance(privacy, Noise) else 1.0,
-            steps=self.steps,
-            unit=privacy.unit,
-            elements_per_user=1 if privacy.unit is Unit.USER else self.elements_per_user,
-        )
-        worst_case(event)  # refuses a combination without a proof before any work
+        sigma = privacy.sigma if isinstance(privacy, Noise) else 1.0
+        most = 1 if privacy.unit is Unit.USER else self.elements_per_user
+        event: SubsampledGaussian | FixedOrder
+        if self.sampler is Sampler.FIXED_ORDER:
+            event = FixedOrder(sigma, self.steps, self.batches, privacy.unit, most, correlation=self.correlation)
+        else:
+            event = SubsampledGaussian(self.sampler, sigma, self.q, self.steps, privacy.unit, most)
+            worst_case(event)  # refuses a combination without a proof before any work
         return event if isinstance(privacy, Noise) else calibrate(event, privacy.epsilon, privacy.delta)

@@ -1,4 +1,4 @@
-"""Which groups one step sees: the three samplers, and none."""
+"""Which groups one step sees: the three samplers, none, and a fixed order."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +52,13 @@ def draw(sampler: Sampler, q: float, owner: Indices, n_users: int, stream: Strea
         lots = np.argsort(stream.words(n_users), kind="stable")
         present[lots[: users_per_step(q, n_users)]] = True
     return everyone[present[owner]]
+
+
+def dealt(n_users: int, batches: int, stream: Stream) -> Indices:
+    """The batch of each user: users in a random order, dealt out in turn, so batches differ by one user at most."""
+    found = np.empty(n_users, dtype=np.int64)
+    found[np.argsort(stream.words(n_users), kind="stable")] = np.arange(n_users) % batches
+    return found
 
 
 def bounded(owner: Indices, most: int | None, stream: Stream) -> Indices:

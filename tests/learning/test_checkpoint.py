@@ -16,7 +16,7 @@ from torch.utils.data import Dataset, TensorDataset
 
 from elementdp.learning import CheckpointError, Target, UserData
 from elementdp.learning import checkpoint as files
-from elementdp.privacy import Sampler
+from elementdp.privacy import Correlation, Sampler
 
 
 def problem(seed=0):
@@ -60,15 +60,16 @@ def same(one, two):
     )
 
 
-@pytest.mark.parametrize("sampler", [Sampler.POISSON_PAIRS, Sampler.POISSON_USERS, Sampler.FIXED_USERS])
+@pytest.mark.parametrize("sampler", [sampler for sampler in Sampler if sampler is not Sampler.NONE])
 def test_a_run_killed_at_any_step_resumes_bit_for_bit(tmp_path, sampler):
-    q = 0.25 if sampler is Sampler.FIXED_USERS else 0.4
-    whole = run(*problem(), sampler=sampler, q=q)
+    q = 0.25 if sampler in (Sampler.FIXED_USERS, Sampler.FIXED_ORDER) else 0.4
+    correlation = Correlation.inverse_root(4 if sampler is Sampler.FIXED_ORDER else 1)
+    whole = run(*problem(), sampler=sampler, q=q, correlation=correlation)
     for at in range(1, 10):
         path = tmp_path / f"{at}.ckpt"
         with pytest.raises(KilledError):
-            run(*problem(), path, on_step=killer(at), sampler=sampler, q=q)
-        resumed = run(*problem(), path, sampler=sampler, q=q)
+            run(*problem(), path, on_step=killer(at), sampler=sampler, q=q, correlation=correlation)
+        resumed = run(*problem(), path, sampler=sampler, q=q, correlation=correlation)
         assert same(whole, resumed)
         assert all(torch.equal(whole.average[k], resumed.average[k]) for k in whole.average)
         assert resumed.history == whole.history

@@ -11,6 +11,9 @@ from learning.running import trained
 from torch import nn
 
 from elementdp.learning import LostProcessError, TeamError, UserData
+from elementdp.privacy import Correlation
+
+ORDERED = {"sampler": "fixed-order", "q": 0.25, "correlation": Correlation.inverse_root(3)}
 
 
 def problem():
@@ -43,6 +46,7 @@ def main(folder: Path, scenario: str) -> None:
         done = run(folder / "run.ckpt")
         again = run(folder / "run.ckpt")  # every process goes on from the leader's file
         torch.save([p.detach() for p in run(noise="exact").model.parameters()], folder / f"exact{rank}.pt")
+        torch.save([p.detach() for p in run(**ORDERED).model.parameters()], folder / f"ordered{rank}.pt")
         assert all(torch.equal(a, b) for a, b in zip(done.model.parameters(), again.model.parameters(), strict=True))
         torch.save([p.detach() for p in done.model.parameters()], folder / f"{rank}.pt")
         torch.save(done.history.groups, folder / f"groups{rank}.pt")
