@@ -47,3 +47,8 @@ def matrix_error(population: Population, k: int, setting: NoisySteps) -> float:
     weights = np.diag(vectors.T @ noise @ vectors)
     errors = np.stack([averaging_factors(float(value), setting, k) - 1 / value for value in values])
     return float(np.sqrt((weights[:, None] * errors**2).sum() / k))
+
+
+def relative_gap(actual: FloatArray, wanted: FloatArray) -> float:
+    """The largest relative difference of two covariances over all directions."""
+    return float(np.abs(np.linalg.eigvals(np.linalg.solve(wanted, actual)).real - 1).max())

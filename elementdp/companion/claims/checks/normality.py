@@ -14,7 +14,7 @@ from elementdp.companion.claims.verdict import Fact, Finding, Gap, printed, repa
 from elementdp.companion.theory.agreement import covariance_agreement, simulation_error
 from elementdp.companion.theory.iteration import NoisySteps, Scheme
 from elementdp.companion.theory.lemmas import LemmaErrors, lemma_errors
-from elementdp.companion.theory.linearised import finite_covariance
+from elementdp.companion.theory.linearised import finite_covariance, relative_gap
 from elementdp.companion.theory.models import Model
 from elementdp.companion.theory.multiplier import multiplier_covariance, multiplier_draws
 from elementdp.companion.theory.population import Population, logistic_population, robust_population
@@ -140,11 +140,6 @@ def _limit_fact(effort: Effort, law: LimitLaw) -> Fact:
         + ".",
         fine,
     )
-
-
-def relative_gap(actual: np.ndarray, wanted: np.ndarray) -> float:
-    """The largest relative difference of two covariances over all directions."""
-    return float(np.abs(np.linalg.eigvals(np.linalg.solve(wanted, actual)).real - 1).max())
 
 
 @cache
