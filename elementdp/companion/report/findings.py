@@ -13,51 +13,24 @@ from elementdp.companion.experiments.images import advantages, fair_results, rec
 from elementdp.companion.report.display import display_html
 from elementdp.companion.report.formulas import formula_html
 from elementdp.companion.style import LOOKS, PALETTE
-from elementdp.privacy import (
-    Band,
-    Sampler,
-    SubsampledGaussian,
-    account,
-    calibrate,
-    calibrate_as_printed,
-    paper_delta,
-)
+from elementdp.companion.theory.paper_settings import PAPER_SETTINGS, PaperSetting
+from elementdp.privacy import Band, Sampler, account, calibrate
 
-
-@dataclass(frozen=True)
-class PaperSetting:
-    """Users n, steps T and the most elements of a user in one training experiment of the paper, which leaves q open."""
-
-    name: str
-    users: int
-    steps: int
-    elements: int
-
-    def as_printed(self, q: float, epsilon: float) -> SubsampledGaussian:
-        """The run at rate q whose noise makes the paper claim ``epsilon``, at δ = n^-1.1."""
-        run = SubsampledGaussian(
-            Sampler.POISSON_USERS, sigma=1.0, q=q, steps=self.steps, elements_per_user=self.elements
-        )
-        return calibrate_as_printed(run, epsilon, self.delta)
-
-    @property
-    def delta(self) -> float:
-        """The δ of every ε of this experiment."""
-        return paper_delta(self.users)
-
-    @property
-    def words(self) -> str:
-        """The setting in a figure's key."""
-        return f"{self.name} (n = {self.users:,}, T = {self.steps:,}, {self.elements} elements)"
-
-
-PAPER_SETTINGS = (
-    PaperSetting("Flickr", 8_000, 40_000, 100),
-    PaperSetting("CIFAR-10", 8_000, 40_000, 30),
-    PaperSetting("CIFAR-10", 2_000, 40_000, 5),
-    PaperSetting("logistic", 1_000, 200, 8),
-)
-"""The training experiments of Section 4."""
+__all__ = [
+    "PAPER_SETTINGS",
+    "Card",
+    "Gains",
+    "OneCoin",
+    "PaperSetting",
+    "Repair",
+    "TrueEpsilons",
+    "gains",
+    "one_coin",
+    "rates_figure",
+    "repair",
+    "show_cards",
+    "true_epsilons",
+]
 
 
 @dataclass(frozen=True)

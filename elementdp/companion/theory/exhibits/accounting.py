@@ -1,60 +1,21 @@
 """What the page on accounting shows: the paper's own training settings, as claimed, in truth, and repaired."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import matplotlib.pyplot as plt
 
 from elementdp.companion.exhibit import Exhibit
 from elementdp.companion.style import LOOKS, PALETTE
-from elementdp.privacy import (
-    Band,
-    Sampler,
-    SubsampledGaussian,
-    account,
-    calibrate,
-    calibrate_as_printed,
-    paper_delta,
-    rounded_down,
-    rounded_up,
-)
+from elementdp.companion.theory.paper_settings import PAPER_SETTINGS
+from elementdp.privacy import Band, Sampler, account, calibrate, rounded_down, rounded_up
 
 PRINTED, USERS, PAIRS = (LOOKS[f"element, {name}"] for name in ("as printed", "users sampled", "pairs sampled"))
 _CURVES = [("blue", "-"), ("vermillion", "--"), ("green", "-."), ("orange", ":")]
 
 
-@dataclass(frozen=True)
-class PaperSetting:
-    """A training experiment of Section 4: n users with m points each in K clusters, T steps."""
-
-    users: int
-    steps: int
-    clusters: int
-    points: int
-
-    @property
-    def bound(self) -> int:
-        """M = K∧m, the most elements a user can have: public, and enforced by the design."""
-        return min(self.clusters, self.points)
-
-    @property
-    def delta(self) -> float:
-        """The paper's δ."""
-        return paper_delta(self.users)
-
-    def as_printed(self, q: float, epsilon: float) -> SubsampledGaussian:
-        """The run at rate q whose claimed ε is the given one."""
-        run = SubsampledGaussian(Sampler.POISSON_USERS, sigma=1.0, q=q, steps=self.steps)
-        return calibrate_as_printed(run, epsilon, self.delta)
-
-
-SETTINGS = {
-    "logistic": PaperSetting(1000, 200, 10, 50),
-    "Flickr": PaperSetting(8000, 40_000, 500, 100),
-    "CIFAR 2000": PaperSetting(2000, 40_000, 100, 100),
-    "CIFAR 8000": PaperSetting(8000, 40_000, 100, 100),
-}
-"""Sections 4.2 to 4.4."""
+SETTINGS = dict(zip(("Flickr", "CIFAR 8000", "CIFAR 2000", "logistic"), PAPER_SETTINGS, strict=True))
+"""Sections 4.2 to 4.4 by the names of this page."""
 
 
 def paper_settings(names: Sequence[str], targets: Sequence[float], q: float) -> Exhibit:
@@ -64,10 +25,10 @@ def paper_settings(names: Sequence[str], targets: Sequence[float], q: float) -> 
         setting = SETTINGS[name]
         for target in targets:
             run = setting.as_printed(q, target)
-            bounded = account(replace(run, elements_per_user=setting.bound), setting.delta)
-            anyone = account(run, setting.delta)
-            pairs = account(replace(run, sampler=Sampler.POISSON_PAIRS), setting.delta)
-            rows.append((name, target, run.sigma, setting.bound, f"{bounded:.3g}", anyone.up, pairs.up))
+            bounded = account(run, setting.delta)
+            anyone = account(replace(run, elements_per_user=None), setting.delta)
+            pairs = account(replace(run, sampler=Sampler.POISSON_PAIRS, elements_per_user=None), setting.delta)
+            rows.append((name, target, run.sigma, setting.elements, f"{bounded:.3g}", anyone.up, pairs.up))
     last = rows[-1]
     return Exhibit(
         caption=f"The paper's settings at q = {q:g}, δ = n^-1.1",
@@ -144,7 +105,10 @@ def price(target: float, rates: Sequence[float]) -> Exhibit:
     for q in rates:
         run = setting.as_printed(q, target)
         for sampler, factors in found.items():
-            factors.append(calibrate(replace(run, sampler=sampler), target, setting.delta).sigma / run.sigma)
+            factors.append(
+                calibrate(replace(run, sampler=sampler, elements_per_user=None), target, setting.delta).sigma
+                / run.sigma
+            )
     users, pairs = found.values()
     figure, axis = plt.subplots(figsize=(6.0, 3.3))
     axis.loglog(rates, users, color=USERS.colour, marker="o", label="users sampled, any number of elements")

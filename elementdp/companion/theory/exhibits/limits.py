@@ -69,7 +69,7 @@ def models_picture() -> Exhibit:
 
 
 @dataclass(frozen=True, eq=False)
-class Grid:
+class SimulatedGrid:
     """The simulated cells of both problems at one n."""
 
     problems: Mapping[str, Population]
@@ -80,7 +80,7 @@ class Grid:
     @classmethod
     def simulate(
         cls, problems: Mapping[str, Population], n: int, replications: int, rng: np.random.Generator
-    ) -> "Grid":
+    ) -> "SimulatedGrid":
         """Every (γ, β, σ) for each problem."""
         cells = {name: run_grid(problem, n, replications, rng) for name, problem in problems.items()}
         return cls(problems, cells, n, replications)
