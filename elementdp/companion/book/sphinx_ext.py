@@ -53,7 +53,7 @@ def finish_pages(app: Sphinx, error: Exception | None) -> None:
         write_excerpts(html, sorted(app.env.found_docs))
 
 
-LIVE_SCRIPTS = ("live-accountant.js", "live-figures.js")
+LIVE_SCRIPTS = ("live-accountant.js", "live-figures.js", "live-lessons.js")
 
 
 def add_live_scripts(app: Sphinx, _page: str, _template: str, context: dict[str, Any], _doctree: object) -> None:

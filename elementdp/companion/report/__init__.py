@@ -5,6 +5,12 @@ from elementdp.companion.report.bubbles import bubbles
 from elementdp.companion.report.commands import run_command
 from elementdp.companion.report.exhibits import present
 from elementdp.companion.report.figures import show
+from elementdp.companion.report.lessons import (
+    show_audit_game,
+    show_counterexample,
+    show_distances,
+    show_histogram_error,
+)
 from elementdp.companion.report.live import show_calculator, show_live
 from elementdp.companion.report.records import glue, record_result, record_source
 from elementdp.companion.report.tables import table
@@ -20,7 +26,11 @@ __all__ = [
     "record_source",
     "run_command",
     "show",
+    "show_audit_game",
     "show_calculator",
+    "show_counterexample",
+    "show_distances",
+    "show_histogram_error",
     "show_live",
     "table",
     "use_style",

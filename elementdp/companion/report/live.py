@@ -5,32 +5,32 @@ what the package computes here, and the tests compare the two.
 """
 
 import html
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from urllib.parse import urlencode
 
 import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib.figure import Figure
 
+from elementdp.companion.exhibit import Exhibit
 from elementdp.companion.report.display import display_html
 from elementdp.companion.report.figures import figure_html
 from elementdp.companion.style import LOOKS, Look
+from elementdp.errors import ArgumentError
 from elementdp.privacy import Sampler, SubsampledGaussian, calibrate_as_printed, claimed, promise
 
 RATES = np.geomspace(1e-4, 1, 9)
 """The sampling rates of the calculator's static figure."""
 
 
-def show_live(kind: str, figure: Figure, alt: str, caption: str, **start: object) -> None:
-    """Show ``figure`` in the container of the live figure ``kind``, which begins with the values ``start``.
-
-    ``alt`` and ``caption`` are as in :func:`elementdp.companion.report.show`.
-    """
+def show_live(kind: str, exhibit: Exhibit, start: Mapping[str, object]) -> None:
+    """Show the figure of ``exhibit`` in the container of the live figure ``kind``, which begins with ``start``."""
+    if exhibit.figure is None:
+        raise ArgumentError("exhibit", exhibit.name, "with a figure, for readers without JavaScript")
     values = html.escape(urlencode({key: "any" if value is None else value for key, value in start.items()}))
-    still = figure_html(figure, alt, caption, name=f"live-{kind}")
-    display_html(f'<div class="edp-live" data-live="{kind}" data-start="{values}">{still}</div>', plain=alt)
-    plt.close(figure)
+    still = figure_html(exhibit.figure, exhibit.alt, exhibit.caption, name=exhibit.name)
+    display_html(f'<div class="edp-live" data-live="{kind}" data-start="{values}">{still}</div>', plain=exhibit.alt)
+    plt.close(exhibit.figure)
 
 
 def show_calculator(event: SubsampledGaussian, delta: float, *, target: float | None = None) -> None:
@@ -59,17 +59,19 @@ def show_calculator(event: SubsampledGaussian, delta: float, *, target: float | 
         noise: dict[str, object] = {"given": "sigma", "sigma": f"{event.sigma:.4g}"}
     else:
         noise = {"given": "epsilon", "epsilon": target}
-    show_live(
-        "calculator",
-        figure,
+    exhibit = Exhibit(
+        name="live-calculator",
+        figure=figure,
         alt=f"ε against the sampling rate for {setting}. At q = {event.q:g} the paper prints {printed:.3g} and the "
         f"true ε is at most {promised:.3g}.",
         caption=f"What the paper prints and what is true. It begins with {setting}, q = {event.q:g}.",
-        sampler=event.sampler,
-        unit=event.unit,
-        q=f"{event.q:g}",
-        steps=event.steps,
-        delta=f"{delta:.3g}",
-        elements=event.elements_per_user,
-        **noise,
     )
+    start = {
+        "sampler": event.sampler,
+        "unit": event.unit,
+        "q": f"{event.q:g}",
+        "steps": event.steps,
+        "delta": f"{delta:.3g}",
+        "elements": event.elements_per_user,
+    }
+    show_live("calculator", exhibit, {**start, **noise})

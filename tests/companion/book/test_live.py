@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Iterator
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -17,13 +18,18 @@ from click.testing import CliRunner
 from playwright.sync_api import Browser, Page
 from support.small_books import ROOT
 
+from elementdp.audit.guessing import epsilon_from_guesses
+from elementdp.audit.mixtures import renyi, user_sampled
+from elementdp.audit.sampled import claimed_odds, identity_odds
 from elementdp.cli import cli
 from elementdp.companion.report.figures import figure_html
-from elementdp.privacy import Sampler, SubsampledGaussian, Unit, account, calibrate, claimed
+from elementdp.companion.report.lessons import PARTITIONS, one_word_errors
+from elementdp.elements import user_distance
+from elementdp.privacy import Sampler, SubsampledGaussian, Unit, account, calibrate, claimed, printed_renyi
 
 pytestmark = pytest.mark.browser
 STATIC = ROOT / "book" / "_static"
-SCRIPTS = ("live-accountant.js", "live-figures.js")
+SCRIPTS = ("live-accountant.js", "live-figures.js", "live-lessons.js")
 SETTINGS = int(os.environ.get("ELEMENTDP_LIVE_SETTINGS", "40"))  # 500 of them take some minutes
 SMALLEST, MOST = 1e-3, 1e3  # the page shows an ε outside as "at most" the one and "over" the other
 Opened = Callable[..., Page]
@@ -239,7 +245,10 @@ def test_keyboard_and_screen_reader(live: Opened) -> None:
     assert page.locator(".edp-plot svg").get_attribute("aria-label")
 
 
-@pytest.mark.parametrize("kind", ["calculator"])
+KINDS = ("calculator", "counterexample", "densities", "distances", "histogram", "audit")
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_without_javascript_the_static_figure_is_there(live: Opened, kind: str) -> None:
     page = live(kind, script=False)
     box = page.locator("#still svg").bounding_box()
@@ -248,16 +257,117 @@ def test_without_javascript_the_static_figure_is_there(live: Opened, kind: str) 
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-@pytest.mark.parametrize("kind", ["calculator"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_the_text_below_does_not_move(live: Opened, kind: str, width: int) -> None:
     page = live(kind, width=width)
-    settled(page, "drawn")
+    if kind == "calculator":
+        settled(page, "drawn")
     shifts = """() => new Promise((done) => new PerformanceObserver((list) => done(list.getEntries()
         .reduce((sum, entry) => sum + entry.value, 0))).observe({type: 'layout-shift', buffered: true}))"""
     page.evaluate("() => { document.body.prepend(document.createElement('hr')); }")  # so that there is one to report
     page.wait_for_timeout(50)
     assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
     assert page.evaluate(shifts) < 0.1
+
+
+def told(page: Page) -> str:
+    return page.locator(".edp-answer").inner_text()
+
+
+def numbers(text: str) -> list[float]:
+    """The numbers of a sentence, without the full stop at its end."""
+    return [read(found) for found in re.findall(r"\d[\d,]*\.?\d*(?:e-?\d+)?", text)]
+
+
+@pytest.mark.parametrize(("q", "odds", "elements"), [("1/2", "3", 2), ("0.2", "5/2", 3), ("1/3", "4", 30)])
+def test_the_counterexample_counts_in_fractions(live: Opened, q: str, odds: str, elements: int) -> None:
+    page = live("counterexample")
+    fill(page, "Chance q of being drawn", q)
+    fill(page, "Odds e^ε of one answer", odds)
+    fill(page, "Elements K", str(elements))
+    printed = claimed_odds(Fraction(odds), Fraction(q))
+    true = identity_odds(Fraction(odds), elements, Fraction(q))
+    for exact in (printed, true):
+        if exact.denominator < 1000:
+            assert f" {exact}" in told(page)
+        assert min(abs(number / float(exact) - 1) for number in numbers(told(page))) < 1e-3
+
+
+@pytest.mark.parametrize(("r", "sigma", "q", "order"), [(9, 2, 0.3, 8), (0, 4, 0.01, 2), (3.5, 0.7, 0.2, 20)])
+def test_the_densities_have_their_renyi_level(live: Opened, r: float, sigma: float, q: float, order: float) -> None:
+    page = live("densities", r=r, sigma=sigma, q=q, order=order)
+    *_, printed, _, found, times = numbers(told(page))
+    level = renyi(user_sampled(q, sigma, r, 1), user_sampled(q, sigma, r, -1), order)
+    assert printed == pytest.approx(printed_renyi(order, q, sigma), rel=6e-3)
+    assert found == pytest.approx(level, rel=6e-3)
+    assert times == pytest.approx(level / printed_renyi(order, q, sigma), rel=6e-3)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("yo bro yo", "yo yo bro"), ("yo bro", "bro yo"), ("a b c", ""), ("abc abd x", "abc abe x"), ("__proto__ a", "a")],
+)
+def test_the_distance_of_two_texts(live: Opened, one: str, other: str) -> None:
+    page = live("distances", epsilon=0.5)
+    fill(page, "One user says", one)
+    fill(page, "The other says", other)
+    for name, partition in PARTITIONS.items():
+        page.get_by_label("An element is").select_option(label=name)
+        distance = user_distance(one.split(), other.split(), partition)
+        first, second, _ = page.locator(".edp-answer p").all_inner_texts()
+        assert first == f"Distance {distance}"
+        factor = numbers(second)[-1]
+        assert math.exp(0.5 * distance) <= factor * (1 + 1e-9) <= 1.01 * math.exp(0.5 * distance)
+
+
+def test_the_histogram_s_error_has_three_parts(live: Opened) -> None:
+    page = live("histogram", rho=4, n=200, m=60, epsilon=2, seed=5)
+    rho, *parts, total, best, least, private, paid = numbers(told(page))
+    assert rho == 4
+    assert parts == pytest.approx(one_word_errors(4, 200, 60, 2.0), rel=6e-3)
+    assert total == pytest.approx(sum(parts), rel=6e-3)
+    near = [sum(one_word_errors(best + step, 200, 60, 2.0)) for step in (-1, 0, 1)]
+    assert near[1] == min(near) == pytest.approx(least, rel=6e-3)
+    sampling, bias, noise = one_word_errors(private, 200, 60, 2.0)
+    assert paid == pytest.approx(sampling + bias + noise / 0.9, rel=0.03)
+    page.get_by_role("button", name="Choose ρ privately again").click()
+    assert numbers(told(page))[-2] != private
+
+
+def play(page: Page, times: int) -> tuple[int, int, float]:
+    """Let the best rule guess: right guesses, guesses, and the ε they prove."""
+    for _ in range(times):
+        page.get_by_role("button", name="best rule").click()
+    found = re.search(r"(\d+) of (\d+) guesses.*ε ≥ ([\d.]+);", told(page))
+    assert found
+    return int(found[1]), int(found[2]), float(found[3])
+
+
+def test_the_audit_refutes_the_printed_claim_for_users_and_not_for_pairs(live: Opened) -> None:
+    page = live("audit", q=0.1, odds=9, K=8, seed=3)
+    printed = math.log(float(claimed_odds(Fraction(9), Fraction(1, 10))))
+    right, guesses, proved = play(page, 1)
+    assert guesses == 50
+    assert epsilon_from_guesses(right, guesses) <= proved + 1e-2  # the best so far is kept
+    right, guesses, proved = play(page, 5)
+    assert guesses == 300
+    assert printed < epsilon_from_guesses(right, guesses) <= proved + 1e-2
+    assert proved <= math.log(9)
+    assert "refuted" in told(page)
+    page.get_by_label("Sampled are").select_option("pairs")
+    right, guesses, proved = play(page, 6)
+    assert guesses == 300
+    assert proved <= printed
+    assert epsilon_from_guesses(right, guesses) <= proved + 1e-2
+
+
+def test_a_reader_guesses_by_hand(live: Opened) -> None:
+    page = live("audit", seed=4)
+    page.get_by_role("button", name="The secret is yes").click()
+    assert re.search(r"The secret was (yes: right|no: wrong)\. [01] of 1 guesses", told(page))
+    page.get_by_role("button", name="The secret is no").focus()
+    page.keyboard.press("Enter")
+    assert "of 2 guesses" in told(page)
 
 
 def test_the_scripts_are_small_and_load_nothing() -> None:
