@@ -9,11 +9,11 @@ import torch
 
 from elementdp.companion.experiments.images import (
     Accounting,
+    CifarPage,
     CifarPlan,
     RunResult,
     cifar_sentences,
     cifar_stand_in,
-    differences,
     gap,
     load_cifar,
     study,
@@ -64,18 +64,12 @@ def line(accuracy, repetition, accounting=Accounting.PAIRS, unit=Unit.ELEMENT, k
     )
 
 
-def test_differences_are_taken_repetition_by_repetition():
+def test_figure_five_shows_differences_to_the_same_repetition():
     base = [line((0.5, 0.6), 0, Accounting.NONE), line((0.4, 0.7), 1, Accounting.NONE)]
     mine = [line((0.3, 0.2), 1), line((0.4, 0.5), 0)]
-    first, last = differences(mine, base, lambda told: told.accuracy)
-    assert (first.iteration, last.iteration) == (10, 20)
-    assert first.mean == pytest.approx(-0.1)
-    assert first.standard_error == pytest.approx(0)
-    assert last.mean == pytest.approx((-0.5 - 0.1) / 2)
-    assert last.standard_error == pytest.approx(0.2)  # half of the gap of two values
-    assert last.bar == pytest.approx(1.64 * 0.2)
-    (single, _) = differences(mine[:1], base, lambda told: told.accuracy)
-    assert math.isnan(single.standard_error)
+    page = CifarPage([], [*base, *mine], None, [])
+    assert page.behind(mine[0]) == pytest.approx([-10.0, -40.0])  # best so far: 0.3 and 0.3, 0.4 and 0.7
+    assert page.behind(mine[1]) == pytest.approx([-10.0, -10.0])
 
 
 def test_a_gap_is_to_the_same_users_without_privacy():

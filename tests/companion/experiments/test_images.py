@@ -42,7 +42,7 @@ from elementdp.companion.experiments.images import (
     true_epsilon,
     tuning,
 )
-from elementdp.companion.experiments.images.exhibits import AS_PRINTED, legend_curves, paper_figure
+from elementdp.companion.experiments.images.exhibits import legend_curves, paper_figure
 from elementdp.companion.experiments.images.tasks import top
 from elementdp.companion.experiments.recorded import recording
 from elementdp.errors import ArgumentError, ElementdpError
@@ -469,8 +469,9 @@ def test_a_figure_has_the_papers_legend_and_bands_over_repetitions():
         for number, reached in enumerate((0.5, 0.7))
     ]
     results = [*pair, told(Accounting.PRINTED, Unit.USER, 3.0, 0.3), told(Accounting.NONE, Unit.ELEMENT, math.inf, 0.9)]
+    printed = {"non-private": Accounting.NONE, "element": Accounting.PRINTED, "user": Accounting.PRINTED}
     results = [replace(one, iterations=(25, 50), accuracy=(0.1, one.reached)) for one in results]
-    curves = legend_curves(results, PHOTOS_LEGEND, AS_PRINTED, "clusters")
+    curves = legend_curves(results, PHOTOS_LEGEND, printed, "clusters")
     drawing = paper_figure({"top": curves}, lambda one: one.accuracy, "accuracy")
     (axis,) = drawing.axes
     order = ["non-private, 100/500", "element-level, ε = 3, 100/500", "user-level, ε = 3, 100/500"]

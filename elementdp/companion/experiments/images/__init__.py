@@ -2,7 +2,7 @@
 
 from elementdp.companion.experiments.images.advantage import Advantage, advantages, rates_tried
 from elementdp.companion.experiments.images.cifar_page import CifarPage
-from elementdp.companion.experiments.images.comparison import Difference, differences, gap
+from elementdp.companion.experiments.images.comparison import gap
 from elementdp.companion.experiments.images.drawing import called, draw
 from elementdp.companion.experiments.images.exhibits import live_run
 from elementdp.companion.experiments.images.photo_set import PhotoSet, reduced
@@ -50,7 +50,6 @@ __all__ = [
     "CifarPage",
     "CifarPlan",
     "Compute",
-    "Difference",
     "Hyperparameters",
     "ImagePlan",
     "ImageTask",
@@ -70,7 +69,6 @@ __all__ = [
     "cifar_stand_in",
     "climb",
     "device_of",
-    "differences",
     "draw",
     "event",
     "fair_results",

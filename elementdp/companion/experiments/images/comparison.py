@@ -1,8 +1,7 @@
 """When one variant is better than another beyond chance, over test photos or over repetitions."""
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -87,31 +86,6 @@ def legend_epsilon(results: Sequence[RunResult]) -> Sentence:
         f"the legend says {worst.epsilon:g}, the run has at least {rounded_down(worst.true_low)}"
     )
     return Sentence(said, found, not broken)
-
-
-@dataclass(frozen=True)
-class Difference:
-    """Accuracy minus that of the non-private variant with the same k and n, at one iteration, over repetitions."""
-
-    iteration: int
-    mean: float
-    standard_error: float  # nan for a single repetition
-
-    @property
-    def bar(self) -> float:
-        """Half the height of the bar."""
-        return PAPER_BAR * self.standard_error
-
-
-def differences(
-    results: Sequence[RunResult], base: Sequence[RunResult], value: Callable[[RunResult], Sequence[float]]
-) -> list[Difference]:
-    """Top-1 accuracy against non-private training, repetition by repetition (the same users in both)."""
-    reference = {one.repetition: value(one) for one in base}
-    gaps = np.array([np.subtract(value(one), reference[one.repetition]) for one in results])
-    spread = gaps.std(axis=0, ddof=1) / len(gaps) ** 0.5 if len(gaps) > 1 else np.full(gaps.shape[1], np.nan)
-    means = gaps.mean(axis=0)
-    return [Difference(i, float(m), float(s)) for i, m, s in zip(results[0].iterations, means, spread, strict=True)]
 
 
 def gap(mine: Sequence[RunResult], results: Sequence[RunResult]) -> tuple[float, float] | None:

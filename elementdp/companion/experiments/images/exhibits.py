@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -19,9 +20,6 @@ from elementdp.companion.experiments.images.variants import Accounting
 from elementdp.companion.experiments.recorded import Recorded
 from elementdp.companion.experiments.sentence import Sentence
 from elementdp.companion.style import LOOKS, PALETTE
-
-AS_PRINTED = {"element": Accounting.PRINTED, "user": Accounting.PRINTED, "non-private": Accounting.NONE}
-AT_TRUE_EPSILON = {"element": Accounting.PAIRS, "user": Accounting.TRUE, "non-private": Accounting.NONE}
 
 
 def legend_curves(
@@ -82,8 +80,7 @@ def live_run(results: Sequence[RunResult], best: int, photos: PhotoSet, name: st
     drawing, alt = training_curves(shown, where, best, passes=passes)
     table = settings_table(results, best, private.steps)
     caption = f"Made for this page. Data: {photos.label}."
-    parts = {"caption": caption, "name": f"fig-{name}-live", "figure": drawing, "alt": alt}
-    return Exhibit(**{**vars(table), **parts})
+    return replace(table, caption=caption, name=f"fig-{name}-live", figure=drawing, alt=alt)
 
 
 def gains_figure(gains: Mapping[str, Sequence[Advantage]], label: str) -> Figure:

@@ -1,31 +1,16 @@
 """What the page on Section 4.3 shows of the recorded runs."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
 
 from scipy.stats import kendalltau
 
 from elementdp.companion.data.backbones import WIDTHS
 from elementdp.companion.exhibit import Exhibit
 from elementdp.companion.experiments.bars import Z_95
-from elementdp.companion.experiments.images.advantage import Advantage, advantages
-from elementdp.companion.experiments.images.exhibits import (
-    AS_PRINTED,
-    AT_TRUE_EPSILON,
-    GAIN_HEADER,
-    gain_rows,
-    gains_figure,
-    legend_curves,
-    paper_figure,
-    rates_exhibit,
-    said_and_found,
-    sampled_loses,
-    settings_table,
-    training_curves,
-)
+from elementdp.companion.experiments.images.advantage import advantages
+from elementdp.companion.experiments.images.exhibits import said_and_found, sampled_loses, training_curves
+from elementdp.companion.experiments.images.page import PAPER_STEPS, ImagePage
 from elementdp.companion.experiments.images.plans import PHOTOS_LEGEND
 from elementdp.companion.experiments.images.results import recorded_results, results_of
 from elementdp.companion.experiments.images.running import RunResult
@@ -34,42 +19,19 @@ from elementdp.companion.experiments.images.variants import Accounting, Schedule
 from elementdp.companion.experiments.recorded import Recorded, read
 from elementdp.privacy import Unit
 
-PAPER_STEPS = 40_000
-
 
 @dataclass(frozen=True, eq=False)
-class PhotosPage:
-    """The recorded runs of Section 4.3: the legend's curves, longer runs, and runs at each variant's own rate."""
+class PhotosPage(ImagePage):
+    """The recorded runs of Section 4.3, with longer ones."""
 
-    runs: list[Recorded]
-    results: list[RunResult]
     long: Recorded
-    own: Recorded
+
+    name, best, legend, varies = "photos", 5, PHOTOS_LEGEND, "clusters"
 
     @classmethod
     def read(cls) -> "PhotosPage":
         """The runs that come with the repository."""
-        return cls(*recorded_results("photos"), read("photos-long"), read("photos-rates"))
-
-    @property
-    def size(self) -> Mapping[str, Any]:
-        """What the legend's runs were asked for."""
-        return self.runs[0].provenance.parameters
-
-    @property
-    def tests(self) -> int:
-        """Test photos that measured each accuracy."""
-        return int(self.size["tests"] // 2)
-
-    @cached_property
-    def gains(self) -> list[Advantage]:
-        """Element against user level, all at one rate."""
-        return advantages(self.results, self.tests)
-
-    @cached_property
-    def fair(self) -> list[Advantage]:
-        """The same with each variant at its own rate."""
-        return advantages(results_of(self.own), self.tests)
+        return cls(*recorded_results("photos"), read("photos-rates"), read("photos-long"))
 
     @property
     def data(self) -> str:
@@ -81,31 +43,22 @@ class PhotosPage:
 
     def figure_four(self) -> Exhibit:
         """The paper's Figure 4: as printed, and with every ε a true one."""
-        printed = legend_curves(self.results, PHOTOS_LEGEND, AS_PRINTED, "clusters")
-        true = legend_curves(self.results, PHOTOS_LEGEND, AT_TRUE_EPSILON, "clusters")
-        panels = {"as printed: the legend's ε is not the true one": printed, "pairs sampled: every ε is true": true}
-        ends = {label: (100 * some[0].reached, 100 * true[label][0].reached) for label, some in printed.items()}
-        order = [first for first, _ in ends.values()]
-        steps = self.size["steps"]
-        told = "; ".join(f"{label}: {first:.0f} and {second:.0f}" for label, (first, second) in ends.items())
-        return Exhibit(
-            name="fig-photos-legend",
+        rows = [
+            (label, 100 * some[0].reached, 100 * self.true[label][0].reached, _true_epsilon(some[0]))
+            for label, some in self.printed.items()
+        ]
+        told = "; ".join(f"{label}: {first:.0f} and {second:.0f}" for label, first, second, _ in rows)
+        agreement = kendalltau(range(len(rows)), [-first for _, first, *_ in rows]).statistic
+        steps, q = self.size["steps"], self.size["q"]
+        return self.paper_figure(
+            lambda one: [100 * best for best in one.best],
+            "best top-5 accuracy so far (%)",
             caption=f"The paper's Figure 4, its legend in its order, after {steps:,} of {PAPER_STEPS:,} iterations. "
-            f"{self.data}, q = {self.size['q']:g}; {self.runs[0].label}.",
-            figure=paper_figure(
-                panels, lambda one: [100 * best for best in one.best], "best top-5 accuracy so far (%)"
-            ),
+            f"{self.data}, q = {q:g}; {self.runs[0].label}.",
             alt=f"Training curves in two panels. Best top-5 accuracy in per cent, as printed and at a true ε: {told}.",
             header=("curve of the legend", "as printed (%)", "at a true ε (%)", "true ε as printed"),
-            rows=[
-                (label, *ends[label], f"{some[0].true:.3g}" if some[0].private else "–")
-                for label, some in printed.items()
-            ],
-            numbers={
-                "photos-steps": f"{steps:,}",
-                "photos-tau": f"{kendalltau(range(len(order)), [-value for value in order]).statistic:.2f}",
-                "photos-q": f"{self.size['q']:g}",
-            },
+            rows=rows,
+            numbers={"photos-steps": f"{steps:,}", "photos-tau": f"{agreement:.2f}", "photos-q": f"{q:g}"},
         )
 
     def sentences(self) -> Exhibit:
@@ -145,38 +98,27 @@ class PhotosPage:
         )
 
     def where_it_stops(self) -> Exhibit:
-        """The gain of element level in every setting, at one rate for all and at each variant's own."""
-        groups = {"one rate for all": self.gains, "each at its own rate": self.fair}
+        """The gain of element level in every setting."""
         three = {row.k: row for row in self.gains if row.epsilon == 3.0 and row.clusters == 500}
         few, top, many = three[min(three)], max(three.values(), key=lambda row: row.gain), three[max(three)]
         lost, both = sampled_loses(self.gains)
-        return Exhibit(
-            name="fig-photos-stop",
-            caption="How many points of top-5 accuracy element level with pairs sampled gains over user level at the "
-            f"same true ε. Bars: ±1.96 standard errors over test photos. {self.data}; {self.runs[0].label}.",
-            figure=gains_figure(groups, "gain over user level (points of top-5 accuracy)"),
-            alt="Gains by setting with bars; at epsilon 3, one rate for all: "
-            + ", ".join(f"{100 * row.gain:+.1f} points for k = {k}" for k, row in sorted(three.items()))
-            + ".",
-            header=GAIN_HEADER,
-            rows=gain_rows(groups),
-            numbers={
-                "photos-few-k": few.k,
-                "photos-few-gain": f"{100 * few.gain:+.1f}",
-                "photos-few-bar": f"{100 * Z_95 * few.standard_error:.1f}",
-                "photos-top-gain": f"{100 * top.gain:+.1f}",
-                "photos-top-k": top.k,
-                "photos-many-k": many.k,
-                "photos-many-gain": f"{100 * many.gain:+.1f}",
-                "photos-lost": lost,
-                "photos-pairs": both,
-            },
-        )
+        numbers = {
+            "photos-few-k": few.k,
+            "photos-few-gain": f"{100 * few.gain:+.1f}",
+            "photos-few-bar": f"{100 * Z_95 * few.standard_error:.1f}",
+            "photos-top-gain": f"{100 * top.gain:+.1f}",
+            "photos-top-k": top.k,
+            "photos-many-k": many.k,
+            "photos-many-gain": f"{100 * many.gain:+.1f}",
+            "photos-lost": lost,
+            "photos-pairs": both,
+        }
+        bars = f"Bars: ±1.96 standard errors over test photos. {self.data}; {self.runs[0].label}."
+        return self.gains_exhibit(bars, numbers)
 
     def own_rates(self) -> Exhibit:
         """What tuning the rate saw, and what it did to the comparison."""
         results, size = results_of(self.own), self.own.provenance.parameters
-        shown = rates_exhibit(results, size["q"] * size["steps"], 5, self.own, "photos")
         shared = {(row.epsilon, row.k, row.clusters): row for row in self.gains}
         pairs = [(shared[row.epsilon, row.k, row.clusters], row) for row in self.fair]
         lost, both = sampled_loses(self.fair)
@@ -197,7 +139,7 @@ class PhotosPage:
                 for accounting in (Accounting.TRUE, Accounting.PAIRS)
             )
             numbers |= {f"photos-{end}-rate": f"{rate:g}", f"photos-{end}-noise": f"{users / elements:.1f}"}
-        return Exhibit(**{**vars(shown), "numbers": numbers})
+        return self.rates_exhibit(size["q"] * size["steps"], numbers)
 
     def tuning(self) -> Exhibit:
         """Every recorded variant with what was chosen for it."""
@@ -210,7 +152,6 @@ class PhotosPage:
             place = (one.unit, one.accounting, one.k, one.clusters)
             places.setdefault(place, {})[one.epsilon] = one.reached
         twins = [(levels[3.0], levels[1.0]) for levels in places.values() if {1.0, 3.0} <= levels.keys()]
-        shown = settings_table(self.results, 5, size["steps"])
         numbers = {
             "photos-edge": edge,
             "photos-tried": sum(len(one.tried) for one in self.results),
@@ -220,10 +161,14 @@ class PhotosPage:
             "photos-twins": len(twins),
             "photos-upside": sum(loose < tight for loose, tight in twins),
         }
-        return Exhibit(**{**vars(shown), "name": "tab-photos-settings", "numbers": numbers})
+        return self.settings(numbers)
 
 
 def _unit_step(one: RunResult) -> float:
     """The step size for updates of length 1: the rung of the ladder."""
     groups = one.k if one.unit == Unit.ELEMENT else 1
     return one.step * groups * (one.rho if math.isfinite(one.rho) else 1.0)
+
+
+def _true_epsilon(one: RunResult) -> str:
+    return f"{one.true:.3g}" if one.private else "–"
