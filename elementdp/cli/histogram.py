@@ -39,6 +39,14 @@ if TYPE_CHECKING:
     help="Public list of items: a text file with one a line, or a table with the --item column. "
     "Must not be read off the events. Without it, items are discovered privately.",
 )
+@click.option(
+    "--bad-rows",
+    type=click.Choice(["refuse", "drop"]),
+    default="refuse",
+    show_default=True,
+    help="Rows without a user, item or element, or with a bad count: refuse the table, or drop them (you are told "
+    "how many; the release is not).",
+)
 @click.option("--ignore-unknown-items", is_flag=True, help="Drop items outside --domain instead of refusing.")
 @click.option(
     "--rho", type=float, help="Bound on the l2 norm of one element of one user; chosen privately if not given."
@@ -99,7 +107,11 @@ def _released(events: Path, domain_file: Path | None, options: dict[str, Any]) -
             if domain_file is None
             else read_domain(domain_file, options["item"]),
             rho=options["rho"],
-            policy=RowPolicy(unknown_items="drop" if options["ignore_unknown_items"] else "refuse"),
+            policy=RowPolicy(
+                bad_rows=options["bad_rows"],
+                unknown_items="drop" if options["ignore_unknown_items"] else "refuse",
+                tell=lambda rows: click.echo(f"{rows} bad rows were dropped (for you only)", err=True),
+            ),
             engine=LocalEngine(progress=progress),
         )
 
@@ -136,6 +148,8 @@ def _tell(result: "PrivateHistogram") -> None:
             "more epsilon",
             err=True,
         )
+    elif result.clipped is not None:
+        click.echo(result.clipped.words(), err=True)
     click.echo(f"{'stage':<16}{'mu':>12}{'delta':>12}{'sensitivity':>14}{'noise':>12}", err=True)
     for one in result.spent:
         numbers = f"{one.mu:>12.4g}{one.delta:>12.4g}{one.sensitivity:>14.4g}{one.noise:>12.4g}"

@@ -11,19 +11,23 @@ from elementdp.errors import ArgumentError
 
 _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")
 _HOST = re.compile(r"[^\s/?#@:\\]+")
+_NO_HOST = re.compile(r"/(?!/)|[a-zA-Z][a-zA-Z0-9+-]*:(?!//)(?![0-9]+(?:[/?#]|$))")
+"""A path without a host, and a scheme without ``//``: ``/wiki/NeXT``, ``https:/x.com``, ``mailto:a@b.org``."""
 
 
 def domain_of(url: str) -> str:
     """The registrable domain of a URL, in lower case ASCII: ``https://en.wikipedia.org/wiki/NeXT`` → ``wikipedia.org``.
 
-    The scheme may be missing; user names, ports, paths and a trailing dot do not matter. An address (IPv4, IPv6) and a
-    name that is itself a public suffix (``localhost``, ``co.uk``) stand for themselves. Registrable means one label
-    below the longest suffix of the Public Suffix List, private section included, as browsers define a site; the list
-    is the one bundled with the package ``publicsuffixlist``, nothing is downloaded.
+    The scheme may be missing; user names, ports, paths and a trailing dot do not matter. A path alone has no domain and
+    is refused. An address (IPv4, IPv6) and a name that is itself a public suffix (``localhost``, ``co.uk``) stand for
+    themselves. Registrable means one label below the longest suffix of the Public Suffix List, private section
+    included, as browsers define a site; the list is the one bundled with the package ``publicsuffixlist``, nothing is
+    downloaded.
     """
     text = url.strip()
     try:
-        host = urlsplit(text if _SCHEME.match(text) else "//" + text.lstrip("/")).hostname
+        whole = text if _SCHEME.match(text) else "//" + text.removeprefix("//")
+        host = None if _NO_HOST.match(text) else urlsplit(whole).hostname
     except ValueError:
         host = None
     if not host:

@@ -1,7 +1,8 @@
 """Counting: the mechanisms of Section 3 (projection, radius, noise, heavy hitters) for a table of events."""
 
+from elementdp.histogram.bad_rows import RowPolicy
 from elementdp.histogram.budget import Budget, Spent, Split
-from elementdp.histogram.engine import Engine, RowPolicy
+from elementdp.histogram.engine import Engine
 from elementdp.histogram.errors import TableError
 from elementdp.histogram.items import Discovery
 from elementdp.histogram.local import LocalEngine

@@ -34,17 +34,23 @@ class Spent:
 
 @dataclass(frozen=True)
 class Split:
-    """Shares of μ² (and of δ) for the stages before the release itself; what is left is the release's."""
+    """Shares of μ² (and of δ) for the stages beside the release itself; what is left is the release's.
+
+    ``clipping`` pays for the estimate of how much weight the bound ρ removed; with 0 there is no estimate.
+    """
 
     discovery: float = 0.25
-    radius: float = 0.1
+    radius: float = 0.15
+    clipping: float = 0.02
     threshold_delta: float = 0.5
 
     def __post_init__(self) -> None:
         for name in ("discovery", "radius", "threshold_delta"):
             probability(name, getattr(self, name), low_open=True, high_open=True)
-        if self.discovery + self.radius >= 1:
-            raise ArgumentError("discovery + radius", self.discovery + self.radius, "< 1: the release needs a share")
+        probability("clipping", self.clipping, high_open=True)
+        early = self.discovery + self.radius + self.clipping
+        if early >= 1:
+            raise ArgumentError("discovery + radius + clipping", early, "< 1: the release needs a share")
 
 
 @dataclass(frozen=True)
@@ -96,10 +102,11 @@ class Ledger:
         return self.delta * self.split.threshold_delta if self.discovers else 0.0
 
     def mu_for(self, stage: str) -> float:
-        """The μ of ``discovery``, ``radius`` or ``release``; shares are of μ², which is what adds up."""
+        """The μ of ``discovery``, ``radius``, ``clipping`` or ``release``; shares are of μ², which is what adds up."""
         shares = {
             "discovery": self.split.discovery if self.discovers else 0.0,
             "radius": self.split.radius if self.chooses_radius else 0.0,
+            "clipping": self.split.clipping,
         }
         return self.mu * math.sqrt(shares.get(stage, 1 - sum(shares.values())))
 

@@ -1,52 +1,71 @@
-"""The cells of a batch of events, checked: names that are there, and counts that are counts."""
+"""The cells of a batch of events: names as codes of a small dictionary, counts as whole numbers, and which are bad."""
+
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
-from elementdp.histogram.errors import TableError, at_row
+from elementdp.histogram.errors import TableError
 from elementdp.histogram.noise import Integers
-from elementdp.histogram.projection import COUNT_UNITS
+from elementdp.histogram.projection import FRACTION_UNITS
 from elementdp.histogram.text import as_text
 
 LARGEST_COUNT = 2.0**31
+_NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"
 
 
-def strings(batch: pa.RecordBatch, name: str, row: int) -> pa.Array:
-    """A column as strings; a missing or empty value is an error that names its row (``row`` rows came before)."""
-    values = batch.column(name)
-    try:
-        values = as_text(values)
-    except pa.ArrowException as error:
-        raise TableError(f"column {name!r} holds {values.type}, which cannot be read as text ({error})") from error
-    missing = pc.fill_null(pc.equal(values, ""), True).to_numpy(zero_copy_only=False)
-    if missing.any():
-        raise at_row(row + int(np.argmax(missing)) + 1, f"{name!r} is missing")
-    return values
+@dataclass(frozen=True)
+class Names:
+    """A column of names: row k has ``texts[codes[k]]``; −1 where the name is missing (null, empty, NaN)."""
+
+    texts: pa.Array
+    codes: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, batch: pa.RecordBatch, name: str) -> "Names":
+        """The column ``name`` of a batch as text; a column that is no text and no numbers is refused."""
+        values = batch.column(name)
+        try:
+            encoded = values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
+            texts = as_text(encoded.dictionary)
+        except pa.ArrowException as error:
+            raise TableError(f"column {name!r} holds {values.type}, which cannot be read as text ({error})") from error
+        codes = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+        empty = pc.fill_null(pc.equal(texts, ""), True).to_numpy(zero_copy_only=False)
+        if empty.any():
+            places = np.where(empty, -1, np.cumsum(~empty) - 1)
+            texts, codes = texts.filter(pa.array(~empty)), np.where(codes < 0, -1, places[codes])
+        return cls(texts, codes)
+
+    def take(self, by_text: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """For each row the number of its text; anything where there is none."""
+        return by_text[self.codes] if len(by_text) else np.zeros(len(self.codes), np.uint64)
 
 
-def units(batch: pa.RecordBatch, name: str | None, row: int) -> Integers:
-    """Counts in units of 2⁻²⁰, rounded down; without a count column each event counts once."""
-    if name is None:
-        return np.full(batch.num_rows, COUNT_UNITS, dtype=np.int64)
-    values = batch.column(name)
-    if pa.types.is_string(values.type) or pa.types.is_large_string(values.type) or pa.types.is_dictionary(values.type):
-        counts = np.array([_number(cell) for cell in values.to_pylist()], dtype=float)
-    else:
+@dataclass(frozen=True)
+class Counts:
+    """Counts of a batch: whole parts, fractions in units of 2⁻⁴⁰ (rounded down), and which cells are no counts."""
+
+    whole: Integers
+    fraction: Integers
+    bad: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, batch: pa.RecordBatch, name: str) -> "Counts":
+        """The column ``name``: finite numbers from 0 to 2³¹ are counts."""
+        values = batch.column(name)
+        if pa.types.is_dictionary(values.type):
+            values = values.dictionary_decode()
+        if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
+            written = pc.fill_null(pc.match_substring_regex(values, _NUMBER), False)
+            values = pc.utf8_trim_whitespace(pc.if_else(written, values, pa.scalar(None, values.type)))
         try:
             counts = pc.fill_null(values.cast(pa.float64(), safe=False), np.nan).to_numpy(zero_copy_only=False)
         except pa.ArrowException as error:
             raise TableError(f"column {name!r} holds {values.type}, not counts") from error
-    bad = ~((counts >= 0) & (counts <= LARGEST_COUNT))
-    if bad.any():
-        first = int(np.argmax(bad))
-        kind = f"{name!r} must be a finite count from 0 to 2^31"
-        raise at_row(row + first + 1, f"{kind}, got {values[first].as_py()!r}", kind)
-    return np.asarray(np.floor(counts * COUNT_UNITS), dtype=np.int64)
-
-
-def _number(cell: object) -> float:
-    try:
-        return float(str(cell))
-    except ValueError:
-        return float("nan")
+        bad = ~((counts >= 0) & (counts <= LARGEST_COUNT))
+        counts = np.where(bad, 0.0, counts)
+        whole = np.floor(counts)
+        return cls(whole.astype(np.int64), np.floor((counts - whole) * FRACTION_UNITS).astype(np.int64), bad)

@@ -26,7 +26,6 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-import pyarrow as pa
 from scipy.special import ndtri
 
 from elementdp.histogram.engine import GroupedEvents
@@ -70,8 +69,6 @@ class Threshold:
 
 def discover(events: GroupedEvents, rule: Threshold, add_noise: AddNoise) -> ItemList:
     """The items released, in order of the alphabet (the order of the table would be a leak too)."""
-    found: list[str] = []
-    for items, weights in events.item_weights(rule.naming):
-        noisy = add_noise(weights, rule.scale)
-        found += items.filter(pa.array(noisy >= rule.value)).to_pylist()
-    return ItemList(sorted(found))
+    weighed = events.item_weights(rule.naming)
+    found = [items[add_noise(weights, rule.scale) >= rule.value] for items, weights in weighed]
+    return ItemList(sorted(events.item_texts(np.concatenate(found)) if found else []))

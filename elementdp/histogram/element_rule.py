@@ -28,12 +28,17 @@ class ElementRule:
     unit: Unit = Unit.ELEMENT
     alone: bool = False
 
-    def single(self, items: Sequence[str]) -> NDArray[np.bool_]:
-        """For each of ``items``, whether its element holds no other of them, as can be seen without the data."""
+    def shared_by(self, items: Sequence[str]) -> NDArray[np.int64]:
+        """For each of ``items``, how many of them may lie in its element, as can be seen without the data."""
         if self.alone or len(items) <= 1 or self.partition is None:
-            return np.full(len(items), self.alone or len(items) <= 1)
+            return np.full(len(items), 1 if self.alone else len(items))
         clusters = Clusters.from_labels([canonical(self.key(item)) for item in items])
-        return np.asarray(clusters.sizes[clusters.labels] == 1)
+        return np.asarray(clusters.sizes[clusters.labels])
+
+    @property
+    def constant(self) -> bool:
+        """Whether all a user has is one element."""
+        return self.unit is Unit.USER
 
     def check(self, items: Sequence[str]) -> None:
         """Refuse an item without an element now, before a table is read."""
@@ -71,15 +76,24 @@ def element_rule(
 ) -> ElementRule:
     """The rule that ``element`` names: the user or item column, another column, else ``item``, ``domain`` or ``user``.
 
-    The first comes first: a table may have a column ``user`` that is not the one that names the user.
+    ``column:NAME`` is the column of that name, whatever it is called. A word that could mean a column or a key is
+    refused: with a column ``user`` that is not the one that names the user, ``user`` could mean either, and the column
+    would be the weaker promise.
     """
     if isinstance(element, Partition):
         return ElementRule(f"{item} by {element.name}", element)
     if callable(element):
         partition = Partition.from_key(element)
         return ElementRule(f"{item} by {partition.name}", partition)
-    keyword = {item: "item", user: "user"}.get(element)
+    named = element.removeprefix("column:")
+    keyword = {item: "item", user: "user"}.get(named)
+    if keyword is None and named != element:
+        if named not in names:
+            raise ArgumentError("element", element, f"a column of {source}: one of {', '.join(map(repr, names))}")
+        return ElementRule(f"column {named}", column=named)
     if keyword is None and element in names:
+        if element in KEYS:
+            raise _ambiguous(element, user, item)
         return ElementRule(f"column {element}", column=element)
     element = keyword or element
     if element not in KEYS:
@@ -88,3 +102,13 @@ def element_rule(
     words = {"item": f"each {item}", "domain": f"the domain of {item}", "user": "all a user has"}[element]
     unit = Unit.USER if element == "user" else Unit.ELEMENT
     return ElementRule(words, KEYS[element](), unit=unit, alone=element == "item")
+
+
+def _ambiguous(element: str, user: str, item: str) -> ArgumentError:
+    """A word that is a key and a column: the two promise different things."""
+    other = {
+        "user": f"{user!r} for all a user has",
+        "item": f"{item!r} for each item",
+        "domain": "a table without that column for the domain of a URL",
+    }[element]
+    return ArgumentError("element", element, f"'column:{element}' for the column of that name, or {other}")

@@ -8,13 +8,12 @@ proved from that. The mechanism (:mod:`elementdp.histogram.release`) is written 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Protocol
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from elementdp.errors import one_of
+from elementdp.histogram.bad_rows import RowPolicy
 from elementdp.histogram.element_rule import ElementRule
 from elementdp.histogram.items import ItemList
 from elementdp.histogram.naming import Naming
@@ -37,21 +36,14 @@ class Columns:
     count: str | None = None
 
 
-@dataclass(frozen=True)
-class RowPolicy:
-    """What becomes of rows whose item is not on the public list: ``"refuse"`` the table, or ``"drop"`` the row."""
-
-    unknown_items: Literal["refuse", "drop"] = "refuse"
-
-    def __post_init__(self) -> None:
-        one_of("unknown_items", self.unknown_items, ("refuse", "drop"))
-
-
 class GroupedEvents(Protocol):
     """Events as counts by (group, item)."""
 
-    def item_weights(self, naming: Naming) -> Iterator[tuple[pa.Array, Integers]]:
-        """The items that groups name, each item once in all, with the whole-number weights they give it."""
+    def item_weights(self, naming: Naming) -> Iterator[tuple[NDArray[Any], Integers]]:
+        """The items that groups name, each once in all, with the weights they give it; as the engine knows items."""
+
+    def item_texts(self, items: NDArray[Any]) -> list[str]:
+        """The texts of such items."""
 
     def add_up(self, measure: Measure, items: ItemList, alone: NDArray[np.bool_], stage: str) -> Integers:
         """The sum of ``measure`` over all groups, seen on ``items`` only; where ``alone``, an item is its own group."""

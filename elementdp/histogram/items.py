@@ -5,11 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from elementdp.errors import ArgumentError, at_least
-from elementdp.histogram.text import as_text
+from elementdp.histogram.text import Keys, as_text, hash_strings
 
 
 @dataclass(frozen=True)
@@ -27,7 +26,9 @@ class ItemList:
 
     def __init__(self, items: Sequence[str]) -> None:
         self.items = list(items)
-        self._values = pa.array(self.items, pa.string())
+        hashes = hash_strings(pa.array(self.items, pa.string()))
+        self._order = np.argsort(hashes)
+        self._hashes = hashes[self._order]
 
     @classmethod
     def public(cls, items: Iterable[object]) -> "ItemList":
@@ -48,8 +49,12 @@ class ItemList:
     def __len__(self) -> int:
         return len(self.items)
 
-    def places(self, values: pa.Array) -> NDArray[np.int64]:
-        """The place of each value, −1 where it is not in the list."""
-        encoded = values.dictionary_encode()
-        found = pc.fill_null(pc.index_in(encoded.dictionary, value_set=self._values), -1).to_numpy()
-        return np.asarray(found[encoded.indices.to_numpy()], dtype=np.int64)
+    def places_of_hashes(self, hashes: Keys) -> NDArray[np.int64]:
+        """The place of each item by its hash, −1 where it is not in the list.
+
+        Two items with one hash would be counted as one; among a million items that happens once in 30 million lists.
+        """
+        if not self.items:
+            return np.full(len(hashes), -1)
+        found = np.minimum(np.searchsorted(self._hashes, hashes), len(self.items) - 1)
+        return np.where(self._hashes[found] == hashes, self._order[found], -1)

@@ -1,25 +1,36 @@
 """The engine of this machine: events are read in batches, parted by group on disk, and added up part by part."""
 
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from elementdp.errors import at_least
+from elementdp.histogram.bad_rows import BadRows, RowPolicy
 from elementdp.histogram.element_rule import ElementRule
-from elementdp.histogram.engine import Columns, Measure, Progress, RowPolicy
+from elementdp.histogram.engine import Columns, Measure, Progress
 from elementdp.histogram.errors import TableError
+from elementdp.histogram.events import BATCH_ROWS, Events
 from elementdp.histogram.items import ItemList
 from elementdp.histogram.naming import Naming
 from elementdp.histogram.noise import Integers
-from elementdp.histogram.projection import GroupCounts
-from elementdp.histogram.reading import RowReader, measured
-from elementdp.histogram.spill import PART_BYTES, Spill
-from elementdp.histogram.tables import BATCH_ROWS, Events, open_events
-from elementdp.histogram.text import hash_strings
+from elementdp.histogram.projection import GroupCounts, pair_sums
+from elementdp.histogram.rows import ItemTexts, RowReader, measured
+from elementdp.histogram.spill import PART_BYTES, Rows, Sequential, Spill
+from elementdp.histogram.tables import open_events
+from elementdp.histogram.text import Keys
+
+_PROCESSORS = os.cpu_count() or 1
+
+Given = TypeVar("Given")
+Made = TypeVar("Made")
 
 
 def silent(stage: str, share: float) -> None:
@@ -28,11 +39,15 @@ def silent(stage: str, share: float) -> None:
 
 @dataclass(frozen=True)
 class LocalEngine:
-    """One machine: memory holds one batch, one part of the table on disk (``part_bytes``) and the items."""
+    """One machine: memory holds a few batches, a few parts of the table on disk (``part_bytes`` each) and the items.
+
+    ``form`` is the format of files whose names do not tell it: csv, tsv, jsonl or parquet.
+    """
 
     progress: Progress = silent
     batch_rows: int = BATCH_ROWS
     part_bytes: int = PART_BYTES
+    form: str | None = None
 
     def __post_init__(self) -> None:
         at_least("batch_rows", self.batch_rows, 1)
@@ -40,7 +55,7 @@ class LocalEngine:
 
     def open(self, table: object) -> "LocalSource":
         """A file or a table in memory."""
-        return LocalSource(open_events(table, self.batch_rows), self)
+        return LocalSource(open_events(table, self.batch_rows, self.form), self)
 
 
 @dataclass(frozen=True)
@@ -65,49 +80,126 @@ class LocalSource:
         self, columns: Columns, rule: ElementRule, items: ItemList | None, policy: RowPolicy
     ) -> Iterator["LocalGroups"]:
         """The events by group on disk, for as long as the context lasts."""
-        reader = RowReader(columns, rule, items, policy)
-        with Spill(reader.item_type, part_bytes=self.engine.part_bytes) as spill:
-            self._read(reader, spill)
-            yield LocalGroups(spill, self.engine.progress)
+        texts = ItemTexts()
+        packed = Sequential(("u8", "u8", "f8"))
+        try:
+            self._read(columns, rule, items, policy, texts, packed)
+            yield LocalGroups(packed, texts, self.engine, listed=items is not None)
+        finally:
+            texts.close()
+            packed.close()
 
-    def _read(self, reader: RowReader, spill: Spill) -> None:
-        """Part the events by (user, element) into ``spill``."""
+    def _read(
+        self,
+        columns: Columns,
+        rule: ElementRule,
+        items: ItemList | None,
+        policy: RowPolicy,
+        texts: ItemTexts,
+        packed: Sequential,
+    ) -> None:
+        """Part the events by group and add up the counts of each (group, item) pair into ``packed``."""
+        bad = BadRows(policy)
+        reader = RowReader(columns, rule, items, bad)
         names = list(map(self.events.need, reader.names))
-        row = 0
-        self.engine.progress("reading", 0.0)
-        for batch, share in self.events.batches(names):
-            spill.add(*reader.rows(batch, row))
-            row += batch.num_rows
-            self.engine.progress("reading", share)
-        if row == 0:
-            raise TableError(f"{self.source} has no events")
+        types = ("u8", "u8") if columns.count is None else ("u8", "u8", "i8", "i8")
+        progress = self.engine.progress
+        progress("reading", 0.0)
+        first = 0
+
+        def numbered() -> Iterator[tuple[pa.RecordBatch, int, float]]:
+            nonlocal first
+            for batch, share in self.events.batches(names, bad):
+                yield batch, first, share
+                first += batch.num_rows
+
+        with Spill(types, pair_sums, part_bytes=self.engine.part_bytes) as spill:
+
+            def prepared(given: tuple[pa.RecordBatch, int, float]) -> tuple[Rows, NDArray[np.int64], float]:
+                rows = reader.rows(given[0], given[1])
+                if items is None:
+                    texts.add(rows.hashes, rows.texts)
+                return *spill.sorted((rows.keys, rows.items, *rows.counts)), given[2]
+
+            for rows, bounds, share in in_threads(prepared, numbered()):
+                spill.write(rows, bounds)
+                progress("reading", share)
+            if first == 0:
+                raise TableError(f"{self.source} has no events")
+            bad.tell()
+            progress("grouping", 0.0)
+            for groups in in_threads(lambda part: GroupCounts.of(*part), spill.parts()):
+                packed.add(groups.keys, groups.items, groups.counts)
+                progress("grouping", min(1.0, packed.rows / max(1, spill.rows)))
 
 
 @dataclass(frozen=True)
 class LocalGroups:
-    """Counts by (group, item) on this machine's disk."""
+    """Counts by (group, item) on this machine's disk; ``listed``: items are places in a list, not hashes of texts."""
 
-    spill: Spill
-    progress: Progress
+    packed: Sequential
+    texts: ItemTexts
+    engine: LocalEngine
+    listed: bool
 
-    def item_weights(self, naming: Naming) -> Iterator[tuple[pa.Array, Integers]]:
+    def item_weights(self, naming: Naming) -> Iterator[tuple[Keys, Integers]]:
         """The items that groups name and their weights, part by part of the items."""
-        self.progress("discovering items", 0.0)
-        with Spill(pa.string(), part_bytes=self.spill.part_bytes) as weights:
-            for share, part in self.spill.shares():
-                words, given = naming.weights(part)
-                weights.add(hash_strings(words), words, given)
-                self.progress("discovering items", share / 2)
-            for share, part in weights.shares():
-                sums = part.group_by("item").aggregate([("units", "sum")])
-                yield sums.column("item").combine_chunks(), sums.column("units_sum").to_numpy()
-                self.progress("discovering items", (1 + share) / 2)
+        with Spill(("u8", "i8"), _item_sums, part_bytes=self.engine.part_bytes) as weights:
+            for items, given in self._mapped(naming.weights, "discovering items"):
+                weights.add(items, given)
+            for items, given in map(_item_sums, weights.parts()):
+                yield items, given
+
+    def item_texts(self, items: Keys) -> list[str]:
+        """The texts of items by their hashes."""
+        return self.texts.of(items)
 
     def add_up(self, measure: Measure, items: ItemList, alone: NDArray[np.bool_], stage: str) -> Integers:
-        """The sum of ``measure`` over all groups, one part in memory at a time."""
+        """The sum of ``measure`` over all groups, a few parts in memory at a time."""
+
+        def on_items(groups: GroupCounts) -> Integers:
+            places = groups.items if self.listed else items.places_of_hashes(groups.items.view(np.uint64))
+            return measured(groups, measure, places, alone)
+
         total = measure(GroupCounts.none())
-        self.progress(stage, 0.0)
-        for share, part in self.spill.shares():
-            total = total + measured(part, measure, items, alone)
-            self.progress(stage, share)
+        for part in self._mapped(on_items, stage):
+            total = total + part
         return total
+
+    def _mapped(self, function: Callable[[GroupCounts], Made], stage: str) -> Iterator[Made]:
+        """A function of each part of whole groups, on all processors."""
+
+        def piece(number: int) -> Made:
+            keys, items, counts = self.packed.piece(number)
+            return function(GroupCounts.sorted(keys, items.view(np.int64), counts, np.ones(len(keys), dtype=bool)))
+
+        self.engine.progress(stage, 0.0)
+        for done, result in enumerate(in_threads(piece, range(len(self.packed))), start=1):
+            yield result
+            self.engine.progress(stage, done / len(self.packed))
+
+
+def _item_sums(rows: Rows) -> Rows:
+    """Rows (item, weight) added up by item."""
+    items, weights = rows
+    order = np.argsort(items)
+    items, weights = items[order], weights[order]
+    starts = np.flatnonzero(np.r_[True, items[1:] != items[:-1]]) if len(items) else order
+    return items[starts], np.add.reduceat(weights, starts) if len(starts) else weights
+
+
+def in_threads(function: Callable[[Given], Made], values: Iterable[Given]) -> Iterator[Made]:
+    """``function`` of each value, in order, on all processors, with few values in memory at a time.
+
+    NumPy and Arrow let go of the interpreter while they work, so threads are enough.
+    """
+    with ThreadPoolExecutor(_PROCESSORS) as pool:
+        source = iter(values)
+        waiting: list[Future[Made]] = [pool.submit(function, value) for value in islice(source, _PROCESSORS + 1)]
+        try:
+            while waiting:
+                yield waiting.pop(0).result()
+                waiting += [pool.submit(function, value) for value in islice(source, 1)]
+        finally:
+            for future in waiting:
+                future.cancel()

@@ -4,12 +4,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from elementdp.histogram.noise import Integers
 from elementdp.histogram.projection import GridBall, GroupCounts
-from elementdp.histogram.text import hash_strings, mix
+from elementdp.histogram.text import Keys, mix
 
 
 @dataclass(frozen=True)
@@ -28,26 +26,21 @@ class Naming:
         """The largest weight that each of ``size`` items of one group can have."""
         return math.isqrt(self.ball.radius**2 // size)
 
-    def weights(self, part: pa.Table) -> tuple[pa.Array, Integers]:
-        """The items named by the groups of a part (columns key, item, units; whole groups), and their weights."""
-        groups, words = self.named(part)
-        total = np.zeros(len(words), dtype=np.int64)
-        np.add.at(total, groups.items, groups.project(self.ball))
-        seen = np.flatnonzero(total)
-        return words.take(pa.array(seen)), total[seen]
+    def weights(self, groups: GroupCounts) -> tuple[Keys, Integers]:
+        """The items (hashes) that whole groups name, and the weight of each naming: an item may come several times."""
+        named = self.named(groups)
+        return named.items.view(np.uint64), named.project(self.ball)
 
-    def named(self, part: pa.Table) -> tuple[GroupCounts, pa.Array]:
-        """What each group of a part names, once each; and the items of the part, sorted."""
-        words = part.column("item").unique().sort()
-        codes = pc.index_in(part.column("item"), value_set=words).to_numpy().astype(np.int64)
-        groups = GroupCounts.of(part.column("key").to_numpy(), codes, part.column("units").to_numpy()).presence()
+    def named(self, groups: GroupCounts) -> GroupCounts:
+        """What each group names, once each."""
+        groups = groups.presence()
         if self.one_item:
-            return groups.apart(), words
+            return groups.apart()
         if (groups.sizes > self.most_items).any():
-            lottery = mix(groups.keys, hash_strings(words)[groups.items])
+            lottery = mix(groups.keys, groups.items.view(np.uint64))
             order = np.lexsort((groups.items, lottery, groups.keys))
             rank = np.arange(len(order)) - np.repeat(groups.starts, groups.sizes)
             chosen = np.zeros(len(order), dtype=bool)
             chosen[order[rank < self.most_items]] = True
             groups = groups.keep(chosen)
-        return groups, words
+        return groups

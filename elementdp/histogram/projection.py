@@ -14,6 +14,7 @@ the squares in ‖v‖ are added in order of size, so neither the order of the t
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,12 +22,11 @@ from numpy.typing import NDArray
 from elementdp.errors import ArgumentError, positive
 from elementdp.histogram.noise import Integers
 
-COUNT_UNITS = 1 << 20
-"""Units in a count of 1: fractional counts are kept to 2⁻²⁰."""
+FRACTION_UNITS = 1 << 40
+"""Fractions of a count are kept to 2⁻⁴⁰."""
 
 _LOG_RADIUS = 30
-LARGEST_RHO = 2.0**_LOG_RADIUS
-_SMALLEST_RHO = 2.0**-_LOG_RADIUS
+LARGEST_RHO = 2.0**40
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,8 @@ class GridBall:
     @classmethod
     def of(cls, rho: float) -> "GridBall":
         """The finest grid on which ρ stays within 2³⁰ steps, so that sums and squares fit in 64 bits."""
-        if not _SMALLEST_RHO <= positive("rho", rho) <= LARGEST_RHO:
-            raise ArgumentError("rho", rho, "between 2^-30 and 2^30")
+        if not 1 / LARGEST_RHO <= positive("rho", rho) <= LARGEST_RHO:
+            raise ArgumentError("rho", rho, "between 2^-40 and 2^40")
         grid = math.ldexp(1.0, _LOG_RADIUS - math.ceil(math.log2(rho)))
         return cls(math.floor(grid * rho), grid)
 
@@ -60,47 +60,73 @@ class GroupCounts:
 
     keys: NDArray[np.uint64]
     items: NDArray[np.int64]
-    units: Integers
+    counts: NDArray[np.float64]
     starts: NDArray[np.int64]
 
     @classmethod
-    def of(cls, keys: NDArray[np.uint64], items: NDArray[np.int64], units: Integers) -> "GroupCounts":
-        """Add up the units of each (group, item) pair; pairs that come to nothing are left out."""
-        order = np.lexsort((items, keys))
-        keys, items, units = keys[order], items[order], units[order]
-        if len(keys):
-            first = np.flatnonzero(np.r_[True, (keys[1:] != keys[:-1]) | (items[1:] != items[:-1])])
-            keys, items, units = keys[first], items[first], np.add.reduceat(units, first)
+    def of(
+        cls,
+        keys: NDArray[np.uint64],
+        items: NDArray[np.int64],
+        whole: Integers | None = None,
+        fraction: Integers | None = None,
+    ) -> "GroupCounts":
+        """Add up whole counts (one a row, unless given) and fractions in units of 2⁻⁴⁰, by (group, item).
+
+        Pairs that come to nothing are left out.
+        """
+        keys, items, sums, fractions = pair_sums(
+            tuple(column for column in (keys, items, whole, fraction) if column is not None)
+        )
+        counts = sums + fractions / FRACTION_UNITS
         # Sums that overflowed into the negative go too: the bound √2·R rests on non-negative counts.
-        return cls._sorted(keys, items, units, units > 0)
+        return cls.sorted(keys, items, counts, counts > 0)
 
     @classmethod
     def none(cls) -> "GroupCounts":
         """No group at all."""
-        return cls.of(np.empty(0, np.uint64), np.empty(0, np.int64), np.empty(0, np.int64))
+        return cls.of(np.empty(0, np.uint64), np.empty(0, np.int64))
 
     @classmethod
-    def _sorted(
-        cls, keys: NDArray[np.uint64], items: NDArray[np.int64], units: Integers, keep: NDArray[np.bool_]
+    def sorted(
+        cls,
+        keys: NDArray[np.uint64],
+        items: NDArray[np.int64],
+        counts: NDArray[np.float64],
+        keep: NDArray[np.bool_],
     ) -> "GroupCounts":
-        keys, items, units = keys[keep], items[keep], units[keep]
+        """Pairs that are sorted by group already, where ``keep`` is true."""
+        if not keep.all():
+            keys, items, counts = keys[keep], items[keep], counts[keep]
         starts = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]]) if len(keys) else np.empty(0, np.int64)
-        return cls(keys, items, units, starts)
+        return cls(keys, items, counts, starts)
 
     def keep(self, mask: NDArray[np.bool_]) -> "GroupCounts":
         """Only the pairs where ``mask`` is true."""
-        return self._sorted(self.keys, self.items, self.units, mask)
+        return self.sorted(self.keys, self.items, self.counts, mask)
 
     @property
     def sizes(self) -> NDArray[np.int64]:
         """The number of items of each group."""
         return np.diff(self.starts, append=len(self.keys))
 
+    def totals(self) -> NDArray[np.float64]:
+        """The ℓ1 norm of each group's counts."""
+        return self._sums(self.counts)
+
     def norms(self) -> NDArray[np.float64]:
         """The ℓ2 norm of each group's counts."""
-        index = np.repeat(np.arange(len(self.starts)), self.sizes)
-        counts = (self.units / COUNT_UNITS)[np.lexsort((self.units, index))]
-        return np.sqrt(np.bincount(index, weights=counts**2, minlength=len(self.starts)))
+        return np.sqrt(self._sums(self.counts**2))
+
+    def _sums(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The sum of each group's values, which must not depend on the order of its items."""
+        if not len(values):
+            return np.empty(0)
+        whole = values == np.floor(values)
+        if not (whole.all() and values.sum() < 2.0**53):  # else each sum is exact in whatever order
+            index = np.repeat(np.arange(len(self.starts)), self.sizes)
+            values = values[np.lexsort((values, index))]
+        return np.asarray(np.add.reduceat(values, self.starts))
 
     def apart(self) -> "GroupCounts":
         """Each pair a group of its own, as it is when elements are single items.
@@ -108,22 +134,34 @@ class GroupCounts:
         Nothing changes then, except that two such groups whose hashes collide are told apart, which the sensitivity R
         (and not √2·R) of one-item elements needs.
         """
-        return GroupCounts(self.keys, self.items, self.units, np.arange(len(self.keys)))
+        return GroupCounts(self.keys, self.items, self.counts, np.arange(len(self.keys)))
 
     def presence(self) -> "GroupCounts":
         """The same pairs, each with a count of one."""
-        return GroupCounts(self.keys, self.items, np.full(len(self.keys), COUNT_UNITS), self.starts)
+        return GroupCounts(self.keys, self.items, np.ones(len(self.keys)), self.starts)
 
     def project(self, ball: GridBall) -> Integers:
         """z for each pair: the group's counts, scaled into the ball and rounded down to its grid."""
         if not len(self.keys):
             return np.empty(0, np.int64)
-        counts, sizes = self.units / COUNT_UNITS, self.sizes
-        norms = self.norms() * ball.grid
-        factor = ball.grid * np.minimum(1.0, ball.radius / norms)
+        sizes = self.sizes
+        factor = ball.grid * np.minimum(1.0, ball.radius / (self.norms() * ball.grid))
         while True:
-            inside = np.floor(counts * np.repeat(factor, sizes)).astype(np.int64)
+            inside = np.floor(self.counts * np.repeat(factor, sizes)).astype(np.int64)
             outside = np.add.reduceat(inside**2, self.starts) > ball.radius**2
             if not outside.any():
                 return inside
             factor = np.where(outside, factor * (1 - 2.0**-40), factor)  # floating point missed by an ulp
+
+
+def pair_sums(rows: tuple[NDArray[Any], ...]) -> tuple[NDArray[Any], ...]:
+    """Rows (group, item[, whole[, fraction]]) added up by pair, sorted; a row without a count counts once."""
+    keys, items, *counts = rows
+    order = np.lexsort((items, keys))
+    keys, items = keys[order], items[order]
+    first = np.flatnonzero(np.r_[True, (keys[1:] != keys[:-1]) | (items[1:] != items[:-1])]) if len(keys) else order
+    if not len(first):
+        return keys, items, np.empty(0, np.int64), np.empty(0, np.int64)
+    whole = np.add.reduceat(counts[0][order], first) if counts else np.diff(first, append=len(keys))
+    fraction = np.add.reduceat(counts[1][order], first) if len(counts) > 1 else np.zeros(len(first), np.int64)
+    return keys[first], items[first], whole + fraction // FRACTION_UNITS, fraction % FRACTION_UNITS

@@ -13,15 +13,17 @@ from numpy.typing import NDArray
 from elementdp import __version__
 from elementdp.elements import Partition
 from elementdp.errors import ArgumentError
+from elementdp.histogram.bad_rows import RowPolicy
 from elementdp.histogram.budget import Budget, Ledger, Spent
+from elementdp.histogram.clipping import LEVELS, Clipped, ClippingQuery
 from elementdp.histogram.discovery import Threshold, discover
 from elementdp.histogram.element_rule import element_rule
-from elementdp.histogram.engine import Columns, Engine, GroupedEvents, RowPolicy
+from elementdp.histogram.engine import Columns, Engine, GroupedEvents, Measure
 from elementdp.histogram.items import Discovery, ItemList
 from elementdp.histogram.local import LocalEngine
 from elementdp.histogram.noise import AddNoise, Integers, exact_noise, scale_for, seeded_noise
 from elementdp.histogram.projection import GridBall, GroupCounts
-from elementdp.histogram.radius import STEPS, RadiusSearch, balance, groups_above
+from elementdp.histogram.radius import RadiusSearch, balance
 from elementdp.histogram.spark import SparkEngine, is_spark_frame
 from elementdp.privacy import Guarantee, Relation
 
@@ -33,15 +35,18 @@ ElementLike = str | Partition | Callable[[str], Hashable]
 class PrivateHistogram:
     """A histogram that may leave the house, and what it promises.
 
-    ``histogram`` has the columns ``item``, ``count`` and ``noise``: sums over users, each group's counts within ρ, plus
-    noise of the standard deviation given (so a count may be negative). For averages divide by the number of users if
-    that is public; the number of users seen in the table is not. A seeded release promises nothing: ε = ∞, δ = 1.
+    ``histogram`` has the columns ``item``, ``count``, ``noise``, ``low`` and ``high``: sums over users, each group's
+    counts within ρ, plus noise of the standard deviation given (so a count may be negative), and the interval that
+    covers the noise in 95 of 100 cases. The interval does not cover what the bound ρ removed: see ``clipped``. For
+    averages divide by the number of users if that is public; the number of users seen in the table is not. A seeded
+    release promises nothing: ε = ∞, δ = 1.
 
     Attributes:
         histogram: an Arrow table, one row an item.
         guarantee: (ε, δ), what is protected (unit) and against which change (relation).
         element: what an element is, in words.
         rho: the bound on the ℓ2 norm of one group's counts.
+        clipped: a private estimate of the share of all weight that this bound removed.
         spent: what each stage of the release cost.
         discovered: whether the items were discovered privately.
         seeded: whether the noise was seeded, for tests.
@@ -51,13 +56,14 @@ class PrivateHistogram:
     ...     table, user="user", item="word", element="item", privacy=Budget(1, 1e-6), items=["tea", "milk"], rho=1
     ... )
     >>> result.histogram.column_names, result.rho
-    (['item', 'count', 'noise'], 1.0)
+    (['item', 'count', 'noise', 'low', 'high'], 1.0)
     """
 
     histogram: pa.Table
     guarantee: Guarantee
     element: str
     rho: float
+    clipped: Clipped | None
     spent: tuple[Spent, ...]
     discovered: bool
     seeded: bool
@@ -73,6 +79,8 @@ class PrivateHistogram:
             "epsilon": None if self.seeded else self.guarantee.epsilon,
             "delta": None if self.seeded else self.guarantee.delta,
             "rho": self.rho,
+            "clipped": None if self.clipped is None else vars(self.clipped) | {"words": self.clipped.words()},
+            "intervals": "low and high cover the noise in 95 of 100 cases, not what the bound rho removed",
             "noise": "rounded Gaussian, seeded" if self.seeded else "exact discrete Gaussian (OpenDP)",
             "items": "discovered privately" if self.discovered else "public list",
             "spent": [vars(one) | unpromised for one in self.spent],
@@ -155,14 +163,16 @@ def private_histogram(
     with source.grouped(Columns(user, item, count), rule, public, rules) as groups:
         listed = public if threshold is None else _discovered(groups, threshold, ledger, add_noise)
         assert listed is not None
-        data = _Listed(groups, listed, rule.single(listed.items))
+        data = _Listed(groups, listed, rule.shared_by(listed.items), whole=count is None)
         ball = ball or _private_ball(data, ledger, add_noise)
-        sums = data.sums(ball)
+        sums, lost = data.sums(ball)
+    histogram = _noisy_table(data, sums, ball, ledger, add_noise)
     return PrivateHistogram(
-        histogram=_noisy_table(data, sums, ball, ledger, add_noise),
+        histogram=histogram,
         guarantee=Guarantee(*_promised(privacy), rule.unit, Relation.REPLACE),
         element=rule.words,
         rho=ball.rho,
+        clipped=_clipped(data, lost, histogram, ball, ledger, add_noise),
         spent=tuple(ledger.spent),
         discovered=public is None,
         seeded=privacy.seed is not None,
@@ -219,28 +229,48 @@ def _promised(privacy: Budget) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class _Listed:
-    """The groups, seen on the items of a list only; ``single`` marks those alone in their element."""
+    """The groups, seen on the items of a list only.
+
+    ``shared`` has for each item how many of the list may lie in its element; ``whole``: all counts are whole numbers.
+    """
 
     groups: GroupedEvents
     listed: ItemList
-    single: NDArray[np.bool_]
+    shared: NDArray[np.int64]
+    whole: bool
 
-    def sums(self, ball: GridBall) -> Integers:
-        """The projected counts of each item, summed over groups, in steps of the ball's grid."""
+    @property
+    def alone(self) -> NDArray[np.bool_]:
+        """Whether an item is alone in its element."""
+        return self.shared <= 1
+
+    @property
+    def most_items(self) -> int:
+        """K: the most items of one element."""
+        return int(self.shared.max(initial=1))
+
+    def add_up(self, measure: Measure, stage: str) -> Integers:
+        """The sum of ``measure`` over all groups."""
+        return self.groups.add_up(measure, self.listed, self.alone, stage)
+
+    def sums(self, ball: GridBall) -> tuple[Integers, Integers]:
+        """The projected counts of each item, summed over groups, in steps of the ball's grid; and the weight lost."""
+        query = ClippingQuery(ball, self.most_items, 0.0)
 
         size = len(self.listed)
 
         def projected(groups: GroupCounts) -> Integers:  # goes to other machines: it must not hold the table
             total = np.zeros(size, dtype=np.int64)
             np.add.at(total, groups.items, groups.project(ball))
-            return total
+            return np.concatenate([total, query.measure(groups)])
 
-        return self.groups.add_up(projected, self.listed, self.single, "adding up")
+        both = self.add_up(projected, "adding up")
+        return both[: len(self.listed)], both[len(self.listed) :]
 
     def scales(self, ball: GridBall, mu: float) -> NDArray[np.float64]:
         """The noise of each item that costs μ, in steps of the ball's grid."""
         alone, shared = (scale_for(ball.sensitivity(one_item=one), mu) for one in (True, False))
-        return np.where(self.single, alone, shared)
+        return np.where(self.alone, alone, shared)
 
 
 def _discovered(groups: GroupedEvents, rule: Threshold, ledger: Ledger, add_noise: AddNoise) -> ItemList:
@@ -256,20 +286,38 @@ def _discovered(groups: GroupedEvents, rule: Threshold, ledger: Ledger, add_nois
 
 def _private_ball(data: _Listed, ledger: Ledger, add_noise: AddNoise) -> GridBall:
     """ρ by :mod:`elementdp.histogram.radius`, on the items of the release."""
-    search = RadiusSearch.of(ledger.mu_for("radius"))
-    above = data.groups.add_up(lambda groups: groups_above(groups.norms()), data.listed, data.single, "choosing rho")
+    search = RadiusSearch.of(ledger.mu_for("radius"), data.most_items, whole=data.whole)
+    above = data.add_up(search.measure, "choosing rho")
     unit = GridBall.of(1.0)
     wanted = balance(data.scales(unit, ledger.mu_for("release")) / unit.grid)
-    spent = Spent("choice of rho", ledger.mu_for("radius"), 0.0, math.sqrt(STEPS), search.noise)
-    ledger.pay(spent, grid_scale=search.scale, coordinates=STEPS)
+    moved = math.sqrt(search.steps) * search.bound / search.unit
+    spent = Spent("choice of rho", ledger.mu_for("radius"), 0.0, moved, search.noise)
+    ledger.pay(spent, grid_scale=search.scale, coordinates=search.steps)
     return GridBall.of(search.choose(above, wanted, add_noise))
+
+
+def _clipped(
+    data: _Listed, lost: Integers, histogram: pa.Table, ball: GridBall, ledger: Ledger, add_noise: AddNoise
+) -> Clipped | None:
+    """The share of the weight that the projection removed, if the split of the budget pays for it."""
+    if not (mu := ledger.mu_for("clipping")):
+        return None
+    query = ClippingQuery.of(ball, data.most_items, mu)
+    ledger.pay(
+        Spent("clipped share", mu, 0.0, math.sqrt(len(LEVELS)), query.noise),
+        grid_scale=query.scale,
+        coordinates=len(LEVELS),
+    )
+    ledger.check()
+    kept, noise = (histogram.column(name).to_numpy() for name in ("count", "noise"))
+    return query.estimate(lost, float(kept.sum()), float(np.sqrt(np.square(noise).sum())), add_noise)
 
 
 def _noisy_table(data: _Listed, sums: Integers, ball: GridBall, ledger: Ledger, add_noise: AddNoise) -> pa.Table:
     """The sums with noise of each item's own scale, once the ledger has found that the budget allows it."""
     scales = data.scales(ball, ledger.mu_for("release"))
     noise = scales / ball.grid
-    widest = ball.sensitivity(one_item=bool(data.single.all()))
+    widest = ball.sensitivity(one_item=bool(data.alone.all()))
     spent = Spent("release", ledger.mu_for("release"), 0.0, widest / ball.grid, float(noise.max(initial=0.0)))
     ledger.pay(spent, grid_scale=float(scales.min(initial=math.inf)), coordinates=len(scales))
     ledger.check()
@@ -279,4 +327,6 @@ def _noisy_table(data: _Listed, sums: Integers, ball: GridBall, ledger: Ledger, 
         noisy[places] = add_noise(sums[places], scale)
     digits = max(0, math.ceil(2 - math.log10(noise.min(initial=1e9))))  # digits far below the noise say nothing
     counts = np.round(noisy / ball.grid, digits)
-    return pa.table({"item": pa.array(data.listed.items, pa.string()), "count": counts, "noise": noise})
+    low, high = (np.round(counts + side * 1.96 * noise, digits) for side in (-1, 1))
+    names = pa.array(data.listed.items, pa.string())
+    return pa.table({"item": names, "count": counts, "noise": noise, "low": low, "high": high})

@@ -16,7 +16,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,17 +27,19 @@ from numpy.typing import NDArray
 
 from elementdp import __version__
 from elementdp.errors import ArgumentError, ElementdpError, at_least, one_of
+from elementdp.histogram.bad_rows import BadRows, RowPolicy
 from elementdp.histogram.element_rule import ElementRule
-from elementdp.histogram.engine import Columns, Measure, RowPolicy
+from elementdp.histogram.engine import Columns, Measure
 from elementdp.histogram.errors import TableError
 from elementdp.histogram.items import ItemList
 from elementdp.histogram.naming import Naming
 from elementdp.histogram.noise import Integers
-from elementdp.histogram.projection import GroupCounts
-from elementdp.histogram.reading import RowReader, measured
+from elementdp.histogram.projection import GroupCounts, pair_sums
+from elementdp.histogram.rows import ReadRows, RowReader, columns_read, measured
+from elementdp.histogram.text import hash_strings
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 Batches = Iterable[pa.RecordBatch]
 Task = Callable[[Batches], Batches]
@@ -56,7 +58,6 @@ FORMATS = {
 _HELD_ROWS = 1 << 17
 """Rows a task puts together before it works on them."""
 
-_LARGEST_SUM = float(1 << 62)
 _OVERFLOW = "the counts of one user and item add up to more than 64 bits hold"
 
 
@@ -114,10 +115,19 @@ class SparkEngine:
         try:
             if kind in ("csv", "tsv"):
                 separator = "," if kind == "csv" else "\t"
-                return reader.csv(path, header=True, sep=separator, multiLine=True, quote='"', escape='"')
+                frame = reader.csv(path, header=True, sep=separator, multiLine=True, quote='"', escape='"')
+                return frame.select(*(_one_spelling(name) for name in frame.columns))
             return reader.format(kind).load(path)
         except PySparkException as error:
             raise TableError(f"{path}: {error.getCondition() or type(error).__name__}") from None
+
+
+def _one_spelling(name: str) -> "Column":
+    """A column of text with whole numbers as integers are written: ``7.0`` is ``7``, as in every other format."""
+    from pyspark.sql import functions as f
+
+    plain = f.regexp_replace(f.col(f"`{name}`"), r"^(-?[0-9]+)\.0+$", "$1")
+    return f.regexp_replace(plain, "^-(0+)$", "$1").alias(name)
 
 
 def _session(engine: SparkEngine) -> "SparkSession":
@@ -162,12 +172,13 @@ class SparkSource:
         from pyspark import StorageLevel
         from pyspark.sql import functions as f
 
-        reader = RowReader(columns, rule, items, policy)
-        for name in reader.names:
+        names = columns_read(columns, rule)
+        for name in names:
             if self.names.count(name) != 1:
                 raise TableError(f"{self.source} has no column {name!r}, or more than one; it has {self.names}")
-        schema = f"key long, item {'string' if items is None else 'long'}, units long, problem string"
-        read = self.frame.select(*(f.col(f"`{name}`") for name in reader.names)).mapInArrow(_reading(reader), schema)
+        schema = f"key long, item {'string' if items is None else 'long'}, whole long, fraction long, problem string"
+        task = _reading(columns, rule, items, replace(policy, tell=_no_one))
+        read = self.frame.select(*(f.col(f"`{name}`") for name in names)).mapInArrow(task, schema)
         parted = read.repartition(self.engine.partitions, "key") if self.engine.partitions else read.repartition("key")
         kept = parted.sortWithinPartitions("key", "item").persist(StorageLevel.DISK_ONLY)
         try:
@@ -185,8 +196,8 @@ class SparkSource:
             if found:
                 raise TableError(f"{self.source}: {'; '.join(sorted(row['problem'] for row in found))}")
             # The rows of a group are together and sorted already, so this shuffles nothing.
-            pairs = kept.groupBy("key", "item").agg(f.try_sum("units").alias("units"))
-            counts = pairs.agg(f.count("*").alias("pairs"), f.count("units").alias("fitting")).collect()[0]
+            pairs = kept.groupBy("key", "item").agg(f.try_sum("whole").alias("whole"))
+            counts = pairs.agg(f.count("*").alias("pairs"), f.count("whole").alias("fitting")).collect()[0]
         if not counts["pairs"]:
             raise TableError(f"{self.source} has no events")
         if counts["fitting"] < counts["pairs"]:
@@ -199,21 +210,29 @@ class SparkGroups:
 
     frame: "DataFrame"
 
-    def item_weights(self, naming: Naming) -> Iterator[tuple[pa.Array, Integers]]:
+    def item_texts(self, items: NDArray[Any]) -> list[str]:
+        """Items are known by their texts."""
+        return list(items.tolist())
+
+    def item_weights(self, naming: Naming) -> Iterator[tuple[NDArray[Any], Integers]]:
         """The items that groups name and their weights, a bundle at a time."""
         from pyspark.sql import functions as f
 
         def named(batches: Batches) -> Batches:
             for part in _whole_groups(batches):
-                words, given = naming.weights(part)
-                yield pa.record_batch([words, pa.array(given)], names=["item", "units"])
+                words = part.column("item").unique()
+                order = np.argsort(hashes := hash_strings(words))
+                named, given = naming.weights(_groups(part))
+                texts = words.take(pa.array(order[np.searchsorted(hashes[order], named)]))
+                yield pa.record_batch([texts, pa.array(given)], names=["item", "units"])
 
         weights = self.frame.mapInArrow(_quiet(named), "item string, units long")
         sums = weights.groupBy("item").agg(f.try_sum("units").alias("units"))
         with _told_by_kind():
             for row in sums.mapInArrow(_quiet(_bundled), "bundle binary").toLocalIterator():
                 bundle = pa.ipc.open_stream(row["bundle"]).read_all()
-                yield bundle.column("item").combine_chunks(), _without_overflow(bundle.column("units"))
+                texts = bundle.column("item").to_numpy()
+                yield texts.astype(object), _without_overflow(bundle.column("units"))
 
     def add_up(self, measure: Measure, items: ItemList, alone: NDArray[np.bool_], stage: str) -> Integers:
         """The sum of ``measure`` over all groups: each task adds up its own, Spark adds up the tasks'."""
@@ -222,7 +241,10 @@ class SparkGroups:
         def summed(batches: Batches) -> Batches:
             total = measure(GroupCounts.none())
             for part in _whole_groups(batches):
-                total = total + measured(part, measure, items, alone)
+                groups = _groups(part)
+                listed = pa.types.is_integer(part.column("item").type)
+                places = groups.items if listed else items.places_of_hashes(groups.items.view(np.uint64))
+                total = total + measured(groups, measure, places, alone)
             places = np.flatnonzero(total)
             yield pa.record_batch([pa.array(places), pa.array(total[places])], names=["place", "units"])
 
@@ -234,47 +256,54 @@ class SparkGroups:
         return total
 
 
-def _reading(reader: RowReader) -> Task:
+def _no_one(rows: int) -> None:
+    """A task has no one to tell how many rows it dropped."""
+
+
+def _reading(columns: Columns, rule: ElementRule, items: ItemList | None, policy: RowPolicy) -> Task:
     """The task that reads rows; what is wrong with one is a row of its own, with nothing but the problem."""
     expected = versions()
-    schema = pa.schema(
-        [("key", pa.int64()), ("item", reader.item_type), ("units", pa.int64()), ("problem", pa.string())]
-    )
+    item_type = pa.string() if items is None else pa.int64()
+    numbers = [("whole", pa.int64()), ("fraction", pa.int64())]
+    schema = pa.schema([("key", pa.int64()), ("item", item_type), *numbers, ("problem", pa.string())])
 
     def refused(problem: str) -> pa.RecordBatch:
-        return pa.record_batch([[0], pa.nulls(1, reader.item_type), [0], [problem]], schema=schema)
+        return pa.record_batch([[0], pa.nulls(1, item_type), [0], [0], [problem]], schema=schema)
 
     def read(batches: Batches) -> Batches:
         here = versions()
         if here != expected:
             yield refused(f"a worker has {_listed(here)} where the driver has {_listed(expected)}")
             return
+        reader = RowReader(columns, rule, items, BadRows(policy))
         for table in _bundles(batches):
             try:
-                keys, items, units = reader.rows(table)
+                rows = reader.rows(table)
             except ElementdpError as error:
                 yield refused(getattr(error, "kind", "an item has no element that is a str, an int or bytes"))
                 return
-            yield from _added_up(keys, items, units, schema, refused)
+            yield _added_up(rows, schema, as_text=items is None)
 
     return _quiet(read)
 
 
-def _added_up(
-    keys: NDArray[np.uint64],
-    items: pa.Array,
-    units: Integers,
-    schema: pa.Schema,
-    refused: Callable[[str], pa.RecordBatch],
-) -> Batches:
-    """Rows of the same (key, item) as one, so that a busy group sends few rows; a sum beyond 64 bits is refused."""
-    table = pa.table({"key": pa.array(keys.view(np.int64)), "item": items, "units": units, "size": units.astype(float)})
-    sums = table.group_by(["key", "item"]).aggregate([("units", "sum"), ("size", "sum")])
-    if len(sums) and float(np.max(sums.column("size_sum").to_numpy())) > _LARGEST_SUM:
-        yield refused(_OVERFLOW)
-        return
-    columns = [sums.column(name).combine_chunks() for name in ("key", "item", "units_sum")]
-    yield pa.record_batch([*columns, pa.nulls(len(sums), pa.string())], schema=schema)
+def _added_up(rows: ReadRows, schema: pa.Schema, *, as_text: bool) -> pa.RecordBatch:
+    """Rows of the same (key, item) as one, so that a busy group sends few rows."""
+    keys, hashes, whole, fraction = pair_sums((rows.keys, rows.items, *rows.counts))
+    items = pa.array(hashes.view(np.int64))
+    if as_text:
+        order = np.argsort(rows.hashes)
+        items = rows.texts.take(pa.array(order[np.searchsorted(rows.hashes[order], hashes)]))
+    columns = [pa.array(keys.view(np.int64)), items, pa.array(whole), pa.array(fraction)]
+    return pa.record_batch([*columns, pa.nulls(len(keys), pa.string())], schema=schema)
+
+
+def _groups(part: pa.Table) -> GroupCounts:
+    """The counts of a part with whole groups; items by their places, or by the hashes of their texts."""
+    item = part.column("item").combine_chunks()
+    items = item.to_numpy() if pa.types.is_integer(item.type) else hash_strings(item).view(np.int64)
+    keys, whole, fraction = (part.column(name).to_numpy() for name in ("key", "whole", "fraction"))
+    return GroupCounts.of(keys, items, whole, fraction)
 
 
 def _bundles(batches: Batches) -> Iterator[pa.RecordBatch]:

@@ -1,114 +1,168 @@
-"""Rows parted by key on disk, so that a group-by needs memory for one part and not for the table.
+"""Numbers on disk, parted by key, so that a group-by needs memory for one part and not for the table.
 
-The files have no name (they are unlinked as they are made), so the operating system removes them whatever happens.
+All parts share one file without a name (it is unlinked as it is made), so the operating system removes it whatever
+happens, and a release needs few open files however many parts there are.
 """
 
 import os
 import tempfile
-from collections.abc import Iterator
-from typing import IO, Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.ipc
 from numpy.typing import NDArray
 
-from elementdp.histogram.text import Keys
+from elementdp.errors import ElementdpError
 
 _BITS = (8, 4, 4, 4)
-"""Bits of the key that choose a part, level by level. What is larger than a part after all is one group's own."""
+"""Bits of the key that choose a part, level by level. What is larger than a part after all is one key's own."""
 
 PART_BYTES = 1 << 23
 
+Rows = tuple[NDArray[Any], ...]
+"""Columns of the same length; the first is the key."""
+
+
+def temporary_file() -> Any:
+    """A file without a name in the folder for temporary files; if TMPDIR names no folder, that is said."""
+    chosen = os.environ.get("TMPDIR")
+    if chosen and not os.path.isdir(chosen):  # noqa: PTH112 (tempfile would silently take another folder)
+        raise ElementdpError(f"TMPDIR is {chosen!r}, which is not a folder: temporary files would go elsewhere")
+    return tempfile.TemporaryFile()
+
 
 class Spill:
-    """Rows (key, item, units) by their key; a part holds all the rows of its keys."""
+    """Rows of numbers by their key; a part holds all the rows of its keys.
 
-    def __init__(self, item_type: pa.DataType, *, part_bytes: int = PART_BYTES, level: int = 0) -> None:
-        self.schema = pa.schema([("key", pa.uint64()), ("item", item_type), ("units", pa.int64())])
-        self.part_bytes, self.level = part_bytes, level
-        self.rows = 0
-        self._files: dict[int, IO[bytes]] = {}
-        self._writers: dict[int, Any] = {}
+    ``squeeze`` adds up rows that belong together (its result may have other columns, but the same key).
+    """
+
+    def __init__(
+        self, types: Sequence[str], squeeze: Callable[[Rows], Rows], *, part_bytes: int = PART_BYTES, level: int = 0
+    ) -> None:
+        self.types = tuple(np.dtype(name) for name in types)
+        self.squeeze, self.part_bytes, self.level, self.rows = squeeze, part_bytes, level, 0
+        self._file = temporary_file()
+        self._end = 0
+        self._written: list[tuple[list[int], NDArray[np.int64]]] = []  # where each column begins, and each part in it
 
     def __enter__(self) -> "Spill":
         return self
 
     def __exit__(self, *_: object) -> None:
-        for file in self._files.values():
-            file.close()
+        self._file.close()
 
-    def add(self, keys: Keys, items: pa.Array, units: NDArray[np.int64]) -> None:
-        """Append rows, each to the part of its key."""
+    @property
+    def row_bytes(self) -> int:
+        """The size of a row."""
+        return sum(kind.itemsize for kind in self.types)
+
+    def sorted(self, rows: Rows) -> tuple[Rows, NDArray[np.int64]]:
+        """Rows in the order of their parts, and where each part begins: all of the work that is not writing."""
         fanout = 1 << _BITS[self.level]
         shift = np.uint64(64 - sum(_BITS[: self.level + 1]))
-        part = ((keys >> shift) & np.uint64(fanout - 1)).astype(np.uint8)
+        part = ((rows[0] >> shift) & np.uint64(fanout - 1)).astype(np.uint8)
         order = np.argsort(part, kind="stable")
-        columns = [pa.array(keys[order]), items.take(pa.array(order)), pa.array(units[order])]
-        batch = pa.record_batch(columns, schema=self.schema)
-        bounds = np.searchsorted(part[order], np.arange(fanout + 1))
-        for index in np.flatnonzero(np.diff(bounds)).tolist():
-            self._append(index, batch.slice(bounds[index], bounds[index + 1] - bounds[index]))
-        self.rows += len(keys)
+        bounds = np.r_[0, np.cumsum(np.bincount(part, minlength=fanout))]
+        return tuple(np.ascontiguousarray(column[order]) for column in rows), bounds
 
-    def _append(self, index: int, batch: pa.RecordBatch) -> None:
-        if index not in self._writers:
-            self._files[index] = tempfile.TemporaryFile()  # noqa: SIM115 (closed by __exit__)
-            self._writers[index] = pa.ipc.new_stream(self._files[index], self.schema)
-        self._writers[index].write_batch(batch)
+    def write(self, rows: Rows, bounds: NDArray[np.int64]) -> None:
+        """Append rows that :meth:`sorted` has put in order."""
+        begins = []
+        for column, kind in zip(rows, self.types, strict=True):
+            content = column.astype(kind, copy=False).tobytes()
+            begins.append(self._end)
+            _write_all(self._file.fileno(), content, self._end)
+            self._end += len(content)
+        self._written.append((begins, bounds))
+        self.rows += len(rows[0])
 
-    def parts(self) -> Iterator[pa.Table]:
-        """Every part in turn, as one table each; may be called again, but nothing may be added after."""
-        while self._writers:
-            self._writers.popitem()[1].close()
-        held: list[pa.Table] = []  # small parts, handed over together
+    def add(self, *rows: NDArray[Any]) -> None:
+        """Append rows, each to the part of its key."""
+        self.write(*self.sorted(rows))
+
+    def parts(self) -> Iterator[Rows]:
+        """Every part in turn; small ones are handed over together."""
+        held: list[Rows] = []
         room = self.part_bytes
-        for _, file in sorted(self._files.items()):
-            size = file.seek(0, os.SEEK_END)
-            file.seek(0)
-            stream = pa.ipc.open_stream(file)
-            if size <= self.part_bytes or self.level == len(_BITS) - 1:
-                if size > room and held:
-                    yield pa.concat_tables(held)
-                    held, room = [], self.part_bytes
-                held.append(stream.read_all())
-                room -= size
-            else:
-                with Spill(self.schema.field("item").type, part_bytes=self.part_bytes, level=self.level + 1) as finer:
-                    for table in _runs(stream, self.part_bytes):
-                        finer.add_table(_added_up(table))
-                    yield from finer.parts()
+        sizes = sum((np.diff(bounds) for _, bounds in self._written), np.zeros(1 << _BITS[self.level], np.int64))
+        for part in np.flatnonzero(sizes).tolist():
+            size = int(sizes[part]) * self.row_bytes
+            if size > self.part_bytes and self.level < len(_BITS) - 1:
+                yield from self._finer(part)
+                continue
+            if size > room and held:
+                yield _joined(held)
+                held, room = [], self.part_bytes
+            held.append(_joined(list(self._runs(part))))
+            room -= size
         if held:
-            yield pa.concat_tables(held)
+            yield _joined(held)
 
-    def shares(self) -> Iterator[tuple[float, pa.Table]]:
-        """The parts, each with the share of all rows handed out by then."""
-        done = 0
-        for part in self.parts():
-            done += part.num_rows
-            yield min(1.0, done / self.rows), part
+    def _finer(self, part: int) -> Iterator[Rows]:
+        """A part too large for memory, parted again; what a key has many times is added up on the way."""
+        types = [column.dtype.str for column in self.squeeze(tuple(np.empty(0, kind) for kind in self.types))]
+        with Spill(types, self.squeeze, part_bytes=self.part_bytes, level=self.level + 1) as finer:
+            for rows in self._runs(part):
+                finer.add(*self.squeeze(rows))
+            yield from finer.parts()
 
-    def add_table(self, table: pa.Table) -> None:
-        """Append the rows of a table of the same columns."""
-        columns = [table.column(name).combine_chunks() for name in ("key", "item", "units")]
-        self.add(columns[0].to_numpy(), columns[1], columns[2].to_numpy())
-
-
-def _runs(stream: Any, most_bytes: int) -> Iterator[pa.Table]:
-    """The batches of a stream, put together up to a size."""
-    held: list[pa.RecordBatch] = []
-    size = 0
-    for batch in stream:
-        held.append(batch)
-        size += batch.nbytes
-        if size >= most_bytes:
-            yield pa.Table.from_batches(held)
-            held, size = [], 0
-    if held:
-        yield pa.Table.from_batches(held)
+    def _runs(self, part: int) -> Iterator[Rows]:
+        for begins, bounds in self._written:
+            first, last = int(bounds[part]), int(bounds[part + 1])
+            if last > first:
+                yield tuple(
+                    np.frombuffer(
+                        os.pread(self._file.fileno(), (last - first) * kind.itemsize, begin + first * kind.itemsize),
+                        kind,
+                    )
+                    for begin, kind in zip(begins, self.types, strict=True)
+                )
 
 
-def _added_up(table: pa.Table) -> pa.Table:
-    """The rows of the same (key, item) as one, so that a busy group does not fill a part with repeats."""
-    sums = table.group_by(["key", "item"]).aggregate([("units", "sum")])
-    return sums.rename_columns({"units_sum": "units"}).select(["key", "item", "units"])
+class Sequential:
+    """Rows of numbers on disk, read back in the pieces in which they were written."""
+
+    def __init__(self, types: Sequence[str]) -> None:
+        self.types = tuple(np.dtype(name) for name in types)
+        self.rows = 0
+        self._file = temporary_file()
+        self._end = 0
+        self._pieces: list[tuple[int, int]] = []
+
+    def close(self) -> None:
+        """Give the disk back."""
+        self._file.close()
+
+    def add(self, *rows: NDArray[Any]) -> None:
+        """Append a piece."""
+        content = b"".join(column.astype(kind).tobytes() for column, kind in zip(rows, self.types, strict=True))
+        _write_all(self._file.fileno(), content, self._end)
+        self._pieces.append((self._end, len(rows[0])))
+        self._end += len(content)
+        self.rows += len(rows[0])
+
+    def __len__(self) -> int:
+        return len(self._pieces)
+
+    def piece(self, number: int) -> Rows:
+        """One piece; pieces may be read from several threads at once."""
+        begin, rows = self._pieces[number]
+        content = os.pread(self._file.fileno(), rows * sum(kind.itemsize for kind in self.types), begin)
+        columns, place = [], 0
+        for kind in self.types:
+            columns.append(np.frombuffer(content, kind, rows, place))
+            place += rows * kind.itemsize
+        return tuple(columns)
+
+
+def _joined(pieces: list[Rows]) -> Rows:
+    return pieces[0] if len(pieces) == 1 else tuple(map(np.concatenate, zip(*pieces, strict=True)))
+
+
+def _write_all(handle: int, content: bytes, place: int) -> None:
+    """Write at a place of a file; a full disk is an error and not half a write."""
+    left = memoryview(content)
+    while left:
+        written = os.pwrite(handle, left, place)
+        left, place = left[written:], place + written

@@ -31,7 +31,22 @@ def test_domain(url: str, domain: str) -> None:
     assert domain_of(url) == domain
 
 
-@pytest.mark.parametrize("url", ["", "   ", "http://", "https:///path", "http://[::1", "http://a b.com/", "..."])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "   ",
+        "http://",
+        "https:///path",
+        "http://[::1",
+        "http://a b.com/",
+        "...",
+        "/wiki/NeXT",
+        "https:/x.com",
+        "https:x.com",
+        "mailto:a@b.org",
+    ],
+)
 def test_no_host_is_refused(url: str) -> None:
     with pytest.raises(ArgumentError, match="host name"):
         domain_of(url)

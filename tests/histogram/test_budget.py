@@ -8,7 +8,7 @@ import pytest
 from elementdp.errors import ArgumentError, NoGuaranteeError
 from elementdp.histogram.budget import Budget, Ledger, Spent, Split
 
-STAGES = ("discovery", "radius", "release")
+STAGES = ("discovery", "radius", "clipping", "release")
 
 
 def exact_delta(epsilon: float, mu: float) -> mp.mpf:
@@ -36,7 +36,7 @@ def test_stages_add_up_to_the_budget_by_an_independent_sum(
     mu = math.sqrt(sum(one.mu**2 for one in ledger.spent))
     total = float(exact_delta(epsilon, mu)) + sum(one.delta for one in ledger.spent)
     assert 0.999 * delta <= total <= delta
-    assert len(ledger.spent) == 1 + discovers + chooses
+    assert len(ledger.spent) == 2 + discovers + chooses
     assert total <= ledger.total_delta() <= delta
 
 
@@ -62,3 +62,6 @@ def test_split_leaves_something_for_the_release() -> None:
         Split(discovery=0.6, radius=0.4)
     with pytest.raises(ArgumentError, match="radius"):
         Split(radius=0.0)
+    without = Ledger(Budget(1.0, 1e-6, Split(clipping=0.0)), True, True)
+    assert without.mu_for("clipping") == 0.0
+    assert without.mu_for("release") > Ledger(Budget(1.0, 1e-6), True, True).mu_for("release")

@@ -12,12 +12,14 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from elementdp.errors import ArgumentError
+from elementdp.histogram.bad_rows import RowPolicy
 from elementdp.histogram.discovery import Threshold, discover
+from elementdp.histogram.element_rule import element_rule
+from elementdp.histogram.engine import Columns
 from elementdp.histogram.items import Discovery
-from elementdp.histogram.local import LocalGroups, silent
+from elementdp.histogram.local import LocalEngine
 from elementdp.histogram.noise import seeded_noise
-from elementdp.histogram.projection import COUNT_UNITS
-from elementdp.histogram.spill import Spill
+from elementdp.histogram.projection import GroupCounts
 from elementdp.histogram.text import hash_strings
 
 Rows = list[tuple[int, str]]
@@ -27,15 +29,18 @@ def no_noise(values: np.ndarray, scale: float) -> np.ndarray:
     return values
 
 
-def part(rows: Rows) -> pa.Table:
-    keys = pa.array([row[0] for row in rows], pa.uint64())
-    units = pa.array([COUNT_UNITS] * len(rows), pa.int64())
-    return pa.table({"key": keys, "item": pa.array([row[1] for row in rows], pa.string()), "units": units})
+def groups(rows: Rows) -> GroupCounts:
+    items = hash_strings(pa.array([row[1] for row in rows], pa.string()))
+    return GroupCounts.of(np.array([row[0] for row in rows], dtype=np.uint64), items.view(np.int64))
 
 
 def weights(rows: Rows, rule: Threshold) -> dict[str, int]:
-    words, given = rule.naming.weights(part(rows))
-    return dict(zip(words.to_pylist(), given.tolist(), strict=True))
+    names = sorted({row[1] for row in rows})
+    texts = dict(zip(hash_strings(pa.array(names, pa.string())).tolist(), names, strict=True))
+    totals: dict[str, int] = {}
+    for item, weight in zip(*(column.tolist() for column in rule.naming.weights(groups(rows))), strict=True):
+        totals[texts[item]] = totals.get(texts[item], 0) + weight
+    return totals
 
 
 @pytest.mark.parametrize("delta", [1e-12, 5e-7, 0.01])
@@ -97,20 +102,14 @@ def test_one_item_elements_move_by_one_weight() -> None:
     assert rule.naming.most_items == 1
 
 
-def release(rows: Rows, rule: Threshold, add_noise: object) -> list[str]:
-    with Spill(pa.string()) as spill:
-        spill.add_table(part(rows))
-        return discover(LocalGroups(spill, silent), rule, add_noise).items  # type: ignore[arg-type]
-
-
 def test_common_items_are_found_in_order_and_rare_ones_are_not() -> None:
+    rows = [(f"user {key}", word) for key in range(2000) for word in ("zebra", "ant")] + [("another", "secret")]
+    users, words = zip(*rows, strict=True)
     rule = Threshold.of(0.5, 1e-6, 10, one_item=False)
-    rows = [(key, word) for key in range(2000) for word in ("zebra", "ant")] + [(5000, "secret")]
-    scattered = [
-        (int(key), word)
-        for key, word in zip(hash_strings(pa.array([str(k) for k, _ in rows])), [w for _, w in rows], strict=True)
-    ]
-    assert release(scattered, rule, no_noise) == ["ant", "zebra"]
+    source = LocalEngine(batch_rows=300, part_bytes=1 << 10).open(pa.table({"user": users, "word": words}))
+    element = element_rule("user", "user", "word", source.names, source.source)
+    with source.grouped(Columns("user", "word"), element, None, RowPolicy()) as events:
+        assert discover(events, rule, no_noise).items == ["ant", "zebra"]
 
 
 def test_a_group_of_its_own_is_released_no_more_often_than_its_delta() -> None:

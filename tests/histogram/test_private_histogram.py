@@ -16,7 +16,7 @@ from scipy.stats import chi2
 
 from elementdp.elements import Partition, domain_of
 from elementdp.errors import ArgumentError
-from elementdp.histogram import Budget, LocalEngine, PrivateHistogram, RowPolicy, TableError, private_histogram
+from elementdp.histogram import Budget, LocalEngine, PrivateHistogram, RowPolicy, Split, TableError, private_histogram
 from elementdp.histogram.tables import read_domain
 from elementdp.privacy import Relation, Unit
 
@@ -59,11 +59,12 @@ def by_hand(table: pd.DataFrame, rho: float) -> dict[str, float]:
 def release(table: object, **options: object) -> PrivateHistogram:
     chosen = {"user": "user", "item": "url", "element": "domain", "count": "times", "items": DOMAIN, "rho": 2.5}
     chosen |= options
-    budget = Budget(*(chosen.pop(name, BUDGET[name]) for name in ("epsilon", "delta")), seed=chosen.pop("seed", None))
+    given = {name: chosen.pop(name) for name in ("split", "seed") if name in chosen}
+    budget = Budget(*(chosen.pop(name, BUDGET[name]) for name in ("epsilon", "delta")), **given)
     engine = LocalEngine(
         **{name: chosen.pop(name) for name in ("progress", "batch_rows", "part_bytes") if name in chosen}
     )
-    policy = RowPolicy(unknown_items=chosen.pop("unknown_items", "refuse"))  # type: ignore[arg-type]
+    policy = RowPolicy(**{name: chosen.pop(name) for name in ("bad_rows", "unknown_items", "tell") if name in chosen})
     return private_histogram(table, privacy=budget, policy=policy, engine=engine, **chosen)  # type: ignore[arg-type]
 
 
@@ -116,7 +117,7 @@ def test_guarantee_and_budget_are_stated() -> None:
     result = release(sample(100), items=None, rho=None)
     assert (result.guarantee.epsilon, result.guarantee.delta) == (1.0, 1e-6)
     assert (result.guarantee.unit, result.guarantee.relation) == (Unit.ELEMENT, Relation.REPLACE)
-    assert [one.stage for one in result.spent] == ["discovery", "choice of rho", "release"]
+    assert [one.stage for one in result.spent] == ["discovery", "choice of rho", "release", "clipped share"]
     for one in result.spent:
         assert one.mu >= one.sensitivity / one.noise * (1 - 1e-9) if one.noise else True
     assert result.as_json()["element"] == "the domain of url"
@@ -173,7 +174,7 @@ def noiseless(table: object, **options: object) -> tuple[np.ndarray, float]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("elementdp.histogram.release.exact_noise", spy)
-        result = release(table, **options)
+        result = release(table, split=Split(clipping=0.0), **options)
     return np.concatenate(seen), result.spent[-1].mu
 
 
@@ -220,7 +221,7 @@ def test_unknown_items_are_refused_or_dropped() -> None:
 def test_nothing_discovered_is_an_empty_histogram() -> None:
     result = release(sample(5), items=None, rho=None)
     assert result.histogram.num_rows == 0
-    assert result.histogram.column_names == ["item", "count", "noise"]
+    assert result.histogram.column_names == ["item", "count", "noise", "low", "high"]
 
 
 def test_one_busy_group_is_added_up_on_disk() -> None:
@@ -363,7 +364,7 @@ def test_nan_is_no_name(form: str, column: str, tmp_path: Path) -> None:
 
 def test_half_a_character_is_refused_in_words(tmp_path: Path) -> None:
     (tmp_path / "t.jsonl").write_text('{"user": 1, "item": "a"}\n{"user": 2, "item": "\\ud800"}\n')
-    with pytest.raises(TableError, match="rows 1 to 2: not text"):
+    with pytest.raises(TableError, match="row 2: not text"):
         release(tmp_path / "t.jsonl", item="item", element="item", items=["a"], count=None)
 
 

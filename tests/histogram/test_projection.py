@@ -12,14 +12,20 @@ from hypothesis import strategies as st
 from elementdp.companion.theory.counting.projection import project
 from elementdp.elements import Clusters
 from elementdp.errors import ArgumentError
-from elementdp.histogram.projection import COUNT_UNITS, GridBall, GroupCounts
+from elementdp.histogram.projection import FRACTION_UNITS, GridBall, GroupCounts
 
 COUNTS = st.lists(st.floats(0, 2.0**31, allow_nan=False), min_size=1, max_size=6)
 
 
 def one_group(counts: list[float]) -> GroupCounts:
-    units = np.floor(np.array(counts) * COUNT_UNITS).astype(np.int64)
-    return GroupCounts.of(np.zeros(len(counts), np.uint64), np.arange(len(counts)), units)
+    return GroupCounts.of(np.zeros(len(counts), np.uint64), np.arange(len(counts)), *parts(counts))
+
+
+def parts(counts: list[float]) -> tuple[np.ndarray, np.ndarray]:
+    """Whole parts, and fractions in their units."""
+    values = np.array(counts, dtype=float)
+    whole = np.floor(values)
+    return whole.astype(np.int64), np.floor((values - whole) * FRACTION_UNITS).astype(np.int64)
 
 
 def dense(groups: GroupCounts, values: np.ndarray, items: int) -> np.ndarray:
@@ -38,7 +44,7 @@ def test_a_ball_is_as_fine_as_64_bits_allow(rho: float) -> None:
     assert Fraction(ball.sensitivity(one_item=False)) ** 2 >= 2 * ball.radius**2
 
 
-@pytest.mark.parametrize("rho", [0, -1, math.nan, math.inf, 2.0**31, 2.0**-31])
+@pytest.mark.parametrize("rho", [0, -1, math.nan, math.inf, 2.0**41, 2.0**-41])
 def test_rho_out_of_range(rho: float) -> None:
     with pytest.raises(ArgumentError, match="rho"):
         GridBall.of(rho)
@@ -83,8 +89,7 @@ def test_order_of_rows_and_other_groups_do_not_matter(rows: list[tuple[int, int,
     def contributions(rows: list[tuple[int, int, float]]) -> dict[tuple[int, int], int]:
         keys = np.array([row[0] for row in rows], dtype=np.uint64)
         items = np.array([row[1] for row in rows], dtype=np.int64)
-        units = np.array([math.floor(row[2] * COUNT_UNITS) for row in rows], dtype=np.int64)
-        groups = GroupCounts.of(keys, items, units)
+        groups = GroupCounts.of(keys, items, *parts([row[2] for row in rows]))
         pairs = zip(groups.keys.tolist(), groups.items.tolist(), strict=True)
         return dict(zip(pairs, groups.project(GridBall.of(3.0)).tolist(), strict=True))
 
@@ -103,14 +108,14 @@ def test_pairs_are_added_up_and_empty_ones_left_out() -> None:
     groups = GroupCounts.of(keys, np.array([1, 1, 0, 5]), np.array([3, 4, 0, 9]))
     assert groups.keys.tolist() == [2, 7]
     assert groups.items.tolist() == [5, 1]
-    assert groups.units.tolist() == [9, 7]
+    assert groups.counts.tolist() == [9, 7]
     assert GroupCounts.none().project(GridBall.of(1.0)).size == 0
 
 
 def test_a_sum_that_overflows_stays_non_negative() -> None:
     huge = np.full(3, 2**62, dtype=np.int64)
     groups = GroupCounts.of(np.zeros(3, np.uint64), np.zeros(3, np.int64), huge)
-    assert (groups.units >= 0).all()
+    assert (groups.counts >= 0).all()
 
 
 def test_pairs_apart_are_bounded_one_by_one() -> None:
@@ -122,7 +127,21 @@ def test_pairs_apart_are_bounded_one_by_one() -> None:
 
 def test_norms_are_the_same_to_the_last_bit_in_any_order() -> None:
     rng = np.random.default_rng(0)
-    units = rng.integers(1, 1 << 40, 500)
+    whole, fraction = rng.integers(1, 1 << 30, 500), rng.integers(0, FRACTION_UNITS, 500)
     keys = np.zeros(500, np.uint64)
-    norms = {GroupCounts.of(keys, rng.permutation(500), units).norms()[0] for _ in range(50)}
+    norms = {GroupCounts.of(keys, rng.permutation(500), whole, fraction).norms()[0] for _ in range(50)}
     assert len(norms) == 1
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.floats(1e-7, 1e9)), min_size=1, max_size=20))
+@settings(max_examples=100, deadline=None, derandomize=True)
+def test_counts_of_any_size_are_added_up_to_a_part_in_a_trillion(rows: list[tuple[int, int, float]]) -> None:
+    keys, items = (np.array([row[k] for row in rows]) for k in (0, 1))
+    groups = GroupCounts.of(keys.astype(np.uint64), items, *parts([row[2] for row in rows]))
+    exact: dict[tuple[int, int], Fraction] = {}
+    for key, item, count in rows:
+        exact[key, item] = exact.get((key, item), Fraction(0)) + Fraction(count)
+    for key, item, count in zip(groups.keys.tolist(), groups.items.tolist(), groups.counts.tolist(), strict=True):
+        assert (
+            abs(Fraction(count) - exact[key, item]) <= len(rows) * Fraction(1, FRACTION_UNITS) + Fraction(count) / 2**52
+        )

@@ -1,0 +1,174 @@
+"""How each format of events is read in batches."""
+
+import shutil
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute
+import pyarrow.csv
+import pyarrow.parquet
+
+from elementdp.histogram.bad_rows import BadRows
+from elementdp.histogram.errors import TableError
+from elementdp.histogram.event_files import EventFile, files_of_table
+from elementdp.histogram.events import Batches, Events
+from elementdp.histogram.json_lines import json_lines
+from elementdp.histogram.quotes import QuoteWatch
+from elementdp.histogram.spill import temporary_file
+
+_BLOCK_BYTES = 1 << 23
+
+
+def open_files(tables: Sequence[str | Path], batch_rows: int, form: str | None) -> Events:
+    """The events of all these files, one after the other; they must have the same columns."""
+    files = [file for table in tables for file in files_of_table(table, form)]
+    readers = [READERS[file.form](file, batch_rows) for file in files]
+    first = readers[0]
+    for reader in readers[1:]:
+        if set(reader.names) != set(first.names):
+            raise TableError(
+                f"{reader.source} has other columns than {first.source}: {', '.join(map(repr, reader.names))}"
+            )
+    if len(readers) == 1:
+        return first
+
+    def batches(columns: Sequence[str], bad: BadRows) -> Batches:
+        for done, reader in enumerate(readers):
+            for batch, share in reader.batches(columns, bad):
+                yield batch, (done + share) / len(readers)
+
+    return Events(f"{len(files)} files from {first.source} on", first.names, batches)
+
+
+def _parquet(file: EventFile, batch_rows: int) -> Events:
+    source: Any = str(file.path)
+    if source == "-":
+        source = temporary_file()
+        shutil.copyfileobj(sys.stdin.buffer, source)
+        source.seek(0)
+    if file.compression is not None:
+        raise TableError(f"{file.path}: Parquet is compressed inside; decompress the file first")
+    try:
+        names = tuple(pa.parquet.ParquetFile(source).schema_arrow.names)
+    except (pa.ArrowException, OSError) as error:
+        raise TableError(f"{file.path}: not a Parquet file ({error})") from error
+
+    def batches(columns: Sequence[str], bad: BadRows) -> Batches:
+        try:
+            with pa.parquet.ParquetFile(source, read_dictionary=list(columns)) as parquet:
+                done = 0
+                for group in range(parquet.num_row_groups):  # asked for all at once, Arrow keeps what it has read
+                    for batch in parquet.iter_batches(batch_rows, row_groups=[group], columns=list(columns)):
+                        done += batch.num_rows
+                        yield batch, done / parquet.metadata.num_rows
+        except (pa.ArrowException, OSError) as error:
+            raise file.words(error) from error
+
+    return Events(str(file.path), names, batches)
+
+
+def _delimited(delimiter: str) -> Callable[[EventFile, int], Events]:
+    def events(file: EventFile, batch_rows: int) -> Events:
+        parse = pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
+        read = pa.csv.ReadOptions(block_size=min(_BLOCK_BYTES, 64 * batch_rows))
+        if str(file.path) == "-":
+            return _streamed(file, parse, read, delimiter)
+        try:
+            with file.opened() as (stream, _):
+                names = _header(stream, read, delimiter)
+        except (pa.ArrowException, OSError) as error:
+            raise file.words(error) from error
+
+        def batches(columns: Sequence[str], bad: BadRows) -> Batches:
+            with file.opened() as (stream, share):
+                watch = QuoteWatch(stream, delimiter)
+                yield from _csv_batches(file, watch, read, parse, columns, bad, share)
+
+        return Events(str(file.path), names, batches)
+
+    return events
+
+
+def _streamed(file: EventFile, parse: Any, read: Any, delimiter: str) -> Events:
+    """Standard input can be read once only: it goes to a temporary file first."""
+    copy = temporary_file()
+    shutil.copyfileobj(sys.stdin.buffer, copy)
+    if copy.tell() == 0:
+        raise TableError("standard input is empty")
+    copy.seek(0)
+    try:
+        names = _header(copy, read, delimiter)
+    except pa.ArrowException as error:
+        raise file.words(error) from error
+
+    def batches(columns: Sequence[str], bad: BadRows) -> Batches:
+        copy.seek(0)
+        yield from _csv_batches(file, QuoteWatch(copy, delimiter), read, parse, columns, bad, lambda: 0.0)
+
+    return Events("standard input", names, batches)
+
+
+def _header(stream: Any, read: Any, delimiter: str) -> tuple[str, ...]:
+    """The names of the columns, whatever is wrong with the rows."""
+    parse = pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True, invalid_row_handler=lambda row: "skip")
+    return tuple(pa.csv.open_csv(stream, read, parse).schema.names)
+
+
+def _csv_batches(
+    file: EventFile,
+    watch: QuoteWatch,
+    read: Any,
+    parse: Any,
+    columns: Sequence[str],
+    bad: BadRows,
+    share: Callable[[], float],
+) -> Batches:
+    """The columns as dictionaries of text, numbers in one spelling; a file that ends inside a quote is refused."""
+
+    def wrong_width(row: Any) -> str:
+        bad.found(row.number or 0, f"{row.actual_columns} columns where {row.expected_columns} were expected")
+        return "skip"
+
+    if not bad.refused:
+        parse = pa.csv.ParseOptions(delimiter=parse.delimiter, newlines_in_values=True, invalid_row_handler=wrong_width)
+    text = pa.dictionary(pa.int32(), pa.string())
+    convert = pa.csv.ConvertOptions(
+        include_columns=list(columns),
+        column_types=dict.fromkeys(columns, text),
+        null_values=[""],
+        strings_can_be_null=True,
+    )
+    last = None
+    try:
+        for batch in pa.csv.open_csv(watch, read, parse, convert):
+            last = batch
+            yield (
+                pa.record_batch([_one_spelling(column) for column in batch.columns], names=batch.schema.names),
+                share(),
+            )
+    except pa.ArrowException as error:
+        watch.drain()
+        watch.check(str(file.path), last)
+        raise file.words(error) from error
+    watch.check(str(file.path), last)
+
+
+def _one_spelling(column: Any) -> Any:
+    """A whole number as integers are written: ``7.0`` is ``7``, as in every other format."""
+    texts = column.dictionary
+    if not pa.compute.any(pa.compute.ends_with(texts, "0")).as_py():
+        return column
+    texts = pa.compute.replace_substring_regex(texts, r"^(-?[0-9]+)\.0+$", r"\1")
+    texts = pa.compute.replace_substring_regex(texts, r"^-(0+)$", r"\1")
+    return pa.DictionaryArray.from_arrays(column.indices, texts)
+
+
+READERS: dict[str, Callable[[EventFile, int], Events]] = {
+    "csv": _delimited(","),
+    "tsv": _delimited("\t"),
+    "jsonl": json_lines,
+    "parquet": _parquet,
+}
