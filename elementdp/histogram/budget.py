@@ -11,14 +11,14 @@ import math
 from dataclasses import dataclass, field
 
 from elementdp.errors import ArgumentError, NoGuaranteeError, at_least, positive, probability
-from elementdp.histogram.noise import ROUNDING_DELTA, rounding_epsilon
+from elementdp.histogram.noise import DRAW_DELTA, rounding_epsilon
 from elementdp.privacy.curves import gaussian_delta, gaussian_mu
 
 _MARGIN = 2.0**-20
 """Share of ε and δ kept back for the discreteness of the noise; the fine grid needs far less."""
 
-_MOST_COORDINATES = 2.0**40
-"""More items than any release has; only so that a hopeless ε is refused before the table is read."""
+_MOST_COORDINATES = 2.0**24
+"""More items than one element has; only so that a hopeless ε is refused before the table is read."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Ledger:
 
     def __post_init__(self) -> None:
         self.epsilon, self.delta, self.split = self.budget.epsilon, self.budget.delta, self.budget.split
-        if math.exp(min(self.epsilon, 700.0)) * _MOST_COORDINATES * ROUNDING_DELTA > _MARGIN * self.delta / 4:
+        if math.exp(min(self.epsilon, 700.0)) * _MOST_COORDINATES * DRAW_DELTA > _MARGIN * self.delta / 4:
             raise ArgumentError(
                 "epsilon", self.epsilon, f"smaller: whole-number noise has no proof for delta {self.delta:g}"
             )
@@ -119,7 +119,7 @@ class Ledger:
     def total_delta(self) -> float:
         """δ at the wanted ε of everything entered so far, by the sum in :mod:`elementdp.histogram.noise`."""
         mu = math.sqrt(sum(one.mu**2 for one in self.spent))
-        tail = math.exp(min(self.epsilon, 700.0)) * self._coordinates * ROUNDING_DELTA
+        tail = (1 + math.exp(min(self.epsilon, 700.0))) * self._coordinates * DRAW_DELTA
         noise = math.exp(self._rounding) * (gaussian_delta(self.epsilon - self._rounding, mu) + tail)
         return noise + sum(one.delta for one in self.spent)
 

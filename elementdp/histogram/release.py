@@ -81,7 +81,7 @@ class PrivateHistogram:
             "rho": self.rho,
             "clipped": None if self.clipped is None else vars(self.clipped) | {"words": self.clipped.words()},
             "intervals": "low and high cover the noise in 95 of 100 cases, not what the bound rho removed",
-            "noise": "rounded Gaussian, seeded" if self.seeded else "exact discrete Gaussian (OpenDP)",
+            "noise": "rounded Gaussian, seeded" if self.seeded else "discrete Gaussian, by tables in 128 bits",
             "items": "discovered privately" if self.discovered else "public list",
             "spent": [vars(one) | unpromised for one in self.spent],
             "elementdp": __version__,

@@ -1,13 +1,15 @@
 """Whole-number noise: its law, its tails and what its discreteness costs, against mpmath and exact sums."""
 
 import math
+from fractions import Fraction
 
 import mpmath as mp
 import numpy as np
 import pytest
-from scipy.stats import chi2
+from scipy.stats import chi2, ks_2samp, kstest
 
 from elementdp.errors import ArgumentError
+from elementdp.histogram.gaussian_table import STEP, TABLE_DELTA, GaussianTable, discrete_gaussian, variances
 from elementdp.histogram.noise import (
     ROUNDING_DELTA,
     discrete_tail,
@@ -74,7 +76,7 @@ def test_exact_noise_has_the_law_of_the_discrete_gaussian() -> None:
     expected.append(draws - sum(expected))
     seen.append(draws - sum(seen))
     statistic = sum((s - e) ** 2 / e for s, e in zip(seen, expected, strict=True))
-    assert statistic < chi2.isf(1e-9, len(expected) - 1)  # OpenDP takes no seed: fails once in 10⁹ runs
+    assert statistic < chi2.isf(1e-9, len(expected) - 1)  # there is no seed: fails once in 10⁹ runs
 
 
 def test_exact_noise_is_added_to_large_values() -> None:
@@ -98,3 +100,62 @@ def test_scale_is_the_least_that_keeps_within_mu() -> None:
         assert scale == pytest.approx(sensitivity / mu, rel=1e-9)
     with pytest.raises(ArgumentError, match="mu"):
         scale_for(1.0, 0.0)
+
+
+@pytest.mark.parametrize("variance", [Fraction(1), Fraction(47, 5), Fraction(1024) ** 2, Fraction(2047) ** 2])
+def test_a_table_is_the_distribution_function_to_128_bits(variance: Fraction) -> None:
+    table = GaussianTable.of(variance)
+    with mp.workdps(80):
+        v = mp.mpf(variance.numerator) / variance.denominator
+        weights = [mp.exp(-(mp.mpf(k) ** 2) / (2 * v)) * (1 if k == 0 else 2) for k in range(len(table.sums) + 3000)]
+        total, running, apart = mp.fsum(weights), mp.mpf(0), mp.mpf(0)
+        previous = 0
+        for sum_, weight in zip(table.sums, weights, strict=False):
+            apart += abs(mp.mpf(sum_ - previous) / 2**128 - weight / total)
+            previous = sum_
+            running += weight
+        apart += abs(mp.mpf(2**128 - previous) / 2**128 - (1 - running / total))
+        assert apart / 2 < mp.mpf(TABLE_DELTA) / 5
+    assert list(table.sums) == sorted(table.sums)
+
+
+@pytest.mark.parametrize("scale", [2048.0, 2500.5, 300_000.0, 524_288.0])
+def test_levels_add_up_to_the_gaussian_of_the_whole_scale(scale: float) -> None:
+    """Two levels, the probabilities of some sums by enumeration of the upper: proportional to exp(−k²/2σ²)."""
+    low, high = variances(scale)
+    assert low + high * STEP**2 == Fraction(scale) ** 2
+    with mp.workdps(80):
+
+        def mass(k: int) -> mp.mpf:
+            near = range(k // STEP - 120, k // STEP + 121)  # elsewhere the lower level is 10⁻¹⁹⁰ and less
+            lower = (mp.exp(-(mp.mpf(k - STEP * y) ** 2) / (2 * mp.mpf(int(low)))) for y in near)
+            upper = (mp.exp(-(mp.mpf(y) ** 2) * high.denominator / (2 * high.numerator)) for y in near)
+            return mp.fsum(p * q for p, q in zip(lower, upper, strict=True))
+
+        ratios = [
+            mass(k) / mp.exp(-(mp.mpf(k) ** 2) / (2 * mp.mpf(scale) ** 2))
+            for k in (0, 1, 100, 127, 128, 255, 1000, int(3 * scale), int(8 * scale))
+        ]
+        assert max(abs(ratio / ratios[0] - 1) for ratio in ratios) < mp.mpf("1e-75")
+
+
+@pytest.mark.parametrize("scale", [2.0**20 * 1.37, 2.0**31, 2.0**42])
+def test_wide_noise_has_the_moments_of_the_gaussian(scale: float) -> None:
+    draws = discrete_gaussian(scale, 60_000) / scale
+    assert len(variances(scale)) > 2
+    assert abs(draws.mean()) < 6 / math.sqrt(60_000)
+    assert chi2.isf(1 - 1e-9, 60_000) <= np.sum(draws**2) <= chi2.isf(1e-9, 60_000)
+    assert kstest(draws, "norm").pvalue > 1e-9
+
+
+def test_noise_is_that_of_opendp() -> None:
+    dp = pytest.importorskip("opendp.prelude")
+    dp.enable_features("contrib")
+    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64")
+    theirs = np.array(dp.m.make_gaussian(*space, scale=2500.5)([0] * 4000))
+    assert ks_2samp(theirs, discrete_gaussian(2500.5, 40_000)).pvalue > 1e-9
+
+
+def test_too_wide_noise_is_refused() -> None:
+    with pytest.raises(ArgumentError, match="scale"):
+        discrete_gaussian(2.0**60, 1)

@@ -126,7 +126,7 @@ def test_nothing_is_noisy_twice(session: Any) -> None:
         privacy=Budget(4.0, 1e-3),
         items=["http://s1.org/0", "http://s1.org/1"],
         rho=4.0,
-        policy=RowPolicy("drop"),
+        policy=RowPolicy(unknown_items="drop"),
     )
     assert isinstance(result.histogram, pa.Table)
     assert result.histogram.to_pylist() == result.histogram.to_pylist()
