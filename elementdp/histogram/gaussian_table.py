@@ -12,9 +12,9 @@ with width w = 1024. For whole k
                  = exp(−k²/2(W² + w²)) · Σ over y in Mℤ of exp(−(y − c)²/2s²)
 
 with s = Ww/√(W² + w²) and some c. By Poisson summation the last sum is the same for every k up to a factor between
-1 − η and 1 + η, η = 2 Σ over j ≥ 1 of exp(−2π²s²j²/M²). So X + Y is the discrete Gaussian of width √(W² + w²), each of its
-probabilities right up to (1 + η)/(1 − η). Here W ≥ 6.9·M, so s ≥ 3.4·M and η < 10⁻⁹⁰. Y is made in the same way, as
-M times a Gaussian of width W/M.
+1 − η and 1 + η, η = 2 Σ over j ≥ 1 of exp(−2π²s²j²/M²). So X + Y is the discrete Gaussian of width √(W² + w²), each
+of its probabilities right up to (1 + η)/(1 − η). Here W ≥ 6.9·M, so s ≥ 3.4·M and η < 10⁻⁹⁰. Y is made in the same way,
+as M times a Gaussian of width W/M.
 
 Five levels reach widths of 2⁴³. In all, one draw is within 10⁻³² of the discrete Gaussian in total variation
 (:data:`TABLE_DELTA`), and within that of the law whose logarithm differs by less than 10⁻⁸⁸ everywhere.
