@@ -1,7 +1,7 @@
 """Algorithm 1 for a whole batch: one averaged gradient per (user, element), clipped to ρ and summed."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from enum import StrEnum
@@ -13,6 +13,8 @@ from elementdp.errors import ArgumentError, one_of
 from elementdp.learning._fast.capture import Capture, CaptureError, count_outputs
 from elementdp.learning._fast.general import Found, Loss, looped, losses_of, part, summed, trainable, vectorized
 from elementdp.learning._fast.products import Layer, kept, merged
+from elementdp.learning._fast.recurrent import Cell
+from elementdp.learning._fast.rules import recurrent
 from elementdp.learning._fast.segments import Memory, Segments
 from elementdp.learning.batch import Batch
 from elementdp.learning.domain import Domain, gradient_mapping
@@ -21,6 +23,8 @@ from elementdp.learning.precision import exact
 from elementdp.learning.probing import Held, quiet, refuse_mixing, same_draws, stirred
 from elementdp.learning.rows import Pair, count, each, tensors
 
+FEWEST_ROWS = 16
+"""So many rows at least pass through the model at once, unless a size is given: fewer keep it from its full speed."""
 COMPARED_GROUPS = 4
 """So many groups' norms are compared with one backward pass per group."""
 
@@ -109,7 +113,7 @@ class GroupClipper:
                 numbers = sum(t.numel() * t.element_size() for side in few for t in tensors(side))
                 numbers += 4 * count_outputs(self.model, few[0])
             chunk = self.memory.chunk or (1 << 25 if self.device.type == "cpu" else 1 << 30)
-            self.rows = max(1, chunk * count(few[0]) // max(1, numbers))
+            self.rows = max(1 if self.memory.chunk else FEWEST_ROWS, chunk * count(few[0]) // max(1, numbers))
             rows, segments = batch.chunks(self.rows, self.memory)[0]
             pair = self._load(batch, rows)
             for place in (stirred(self.parameters), nullcontext()):
@@ -165,10 +169,12 @@ class GroupClipper:
             if self.wanted is Method.AUTO and not (slow.norms.isfinite() & (slow.norms > 0)).any():
                 return Method.LOOP  # nothing to compare with: take what is right for every model
             reference = self._plain(pair, segments)
-            right = []
+            right: dict[Method, float] = {}
             for option in options:
                 try:
+                    start = time.perf_counter()
                     whole = self._tried(option, pair, segments)
+                    seconds = time.perf_counter() - start
                     agrees = whole.sums(reference) and self._tried(option, few, first).agrees(slow)
                 except ArgumentError:
                     raise
@@ -179,23 +185,12 @@ class GroupClipper:
                 if option is Method.FAST and agrees:
                     return option
                 if agrees:
-                    right.append(option)
+                    right[option] = seconds
                 elif option is self.wanted:
                     raise ModelError(f"method={option.value!r} does not reproduce this model's gradients: use 'auto'")
             if not right:
                 raise ModelError("the model's gradients differ from one pass to the next with dropout off")
-            return self._faster(right, pair, segments)
-
-    def _faster(self, options: Sequence[Method], pair: Pair, segments: Segments) -> Method:
-        """Whichever takes less time on these rows; a tie goes to the first."""
-        seconds: dict[Method, float] = {}
-        for option in options if len(options) > 1 else []:
-            for _ in range(2):
-                start = time.perf_counter()
-                self._tried(option, pair, segments)
-                seconds[option] = min(seconds.get(option, float("inf")), time.perf_counter() - start)
-        best = min(options, key=lambda option: seconds.get(option, 0.0))
-        return options[0] if seconds.get(options[0], 0.0) <= 1.3 * seconds.get(best, 0.0) else best
+            return min(right, key=lambda option: right[option])
 
     def _tried(self, option: Method, pair: Pair, segments: Segments) -> "_Gathered":
         """Norms and unclipped sum by one method."""
@@ -311,7 +306,12 @@ class GroupClipper:
             weights = segments.shares(losses)
             calls = capture.calls(losses, weights)
         with exact():
-            found = [self.rules[layer](layer, used, segments) for layer, used in calls]
+            found = [
+                recurrent(layer, used, segments)
+                if isinstance(layer, Cell)
+                else self.rules[layer](layer, used, segments)
+                for layer, used in calls
+            ]
         means = segments.sum(losses.detach() * weights)
         if not found:
             return Layer(torch.zeros_like(means), lambda factors, spoilt: []), means

@@ -9,7 +9,8 @@ from torch.nn.modules.instancenorm import _InstanceNorm
 from torch.nn.parameter import UninitializedParameter
 
 from elementdp.errors import ArgumentError, ElementdpError
-from elementdp.learning._fast.rules import RULES, Rule, by_itself
+from elementdp.learning._fast.recurrent import can_unroll
+from elementdp.learning._fast.rules import RULES, Rule, by_itself, recurrent
 
 
 class ModelError(ElementdpError):
@@ -72,13 +73,15 @@ def present(device: str | torch.device) -> torch.device:
 def layer_rules(model: nn.Module) -> dict[nn.Module, Rule] | None:
     """The layers that own the trainable parameters, each one alone, and the rule of each; None if there are others.
 
-    A layer without a rule of its own is taken by itself if it has no parts. Recurrent layers are not: one more pass
-    through them costs more than all else.
+    A layer without a rule of its own is taken by itself if it has no parts. A recurrent layer that cannot be unrolled
+    is not: one more pass through it costs more than all else.
     """
     rules: dict[nn.Module, Rule] = {}
     for module in model.modules():
         if any(parameter.requires_grad for parameter in module.parameters(recurse=False)):
             rule = RULES.get(type(module))  # a subclass may compute something else
+            if rule is None and can_unroll(module):
+                rule = recurrent
             if rule is None and (isinstance(module, nn.RNNBase | torch.jit.ScriptModule) or any(module.children())):
                 return None
             rules[module] = rule or by_itself

@@ -48,6 +48,8 @@ def draw(sampler: Sampler, q: float, owner: Indices, n_users: int, stream: Strea
     present = np.zeros(n_users, dtype=bool)
     if sampler is Sampler.POISSON_USERS:
         present[heads(n_users, q, stream)] = True
+    elif sampler is not Sampler.FIXED_USERS:
+        raise ArgumentError("sampler", sampler, "one that draws")
     else:
         lots = np.argsort(stream.words(n_users), kind="stable")
         present[lots[: users_per_step(q, n_users)]] = True

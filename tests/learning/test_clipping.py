@@ -65,15 +65,19 @@ class Attention(nn.Module):
 
 
 class Recurrent(nn.Module):
-    """A recurrent net."""
+    """A recurrent net that looks at its last output, or at its last state."""
 
-    def __init__(self):
+    def __init__(self, kind=nn.LSTM, last=False, **options):
         super().__init__()
-        self.lstm = nn.LSTM(6, 5, batch_first=True)
-        self.out = nn.Linear(5, 4)
+        self.inner = kind(6, 5, **{"batch_first": True, **options})
+        width = (options.get("proj_size") or 5) * (1 + options.get("bidirectional", False))
+        self.out, self.last = nn.Linear(width, 4), last
 
     def forward(self, x):
-        return self.out(self.lstm(x)[0][:, -1])
+        if self.inner.batch_first:
+            output, state = self.inner(x)
+            return self.out(state[0][-1] + state[1][-1] if self.last else output[:, -1])
+        return self.out(self.inner(x.transpose(0, 1))[0][-1])
 
 
 class Branching(nn.Module):
@@ -155,7 +159,14 @@ MODELS = {
     "weight-used-elsewhere": (Functional, vector, None),
     "sequence-first": (SequenceFirst, sequence, None),
     "attention": (Attention, sequence, None),
-    "lstm": (Recurrent, sequence, None),
+    "lstm": (Recurrent, sequence, Method.FAST),
+    "gru": (lambda: Recurrent(nn.GRU), sequence, Method.FAST),
+    "lstm-deep": (lambda: Recurrent(nn.LSTM, num_layers=2, bidirectional=True, bias=False), sequence, Method.FAST),
+    "gru-deep": (lambda: Recurrent(nn.GRU, num_layers=2, bidirectional=True), sequence, Method.FAST),
+    "lstm-state": (lambda: Recurrent(nn.LSTM, last=True), sequence, Method.FAST),
+    "lstm-projected": (lambda: Recurrent(nn.LSTM, proj_size=3), sequence, None),
+    "rnn": (lambda: Recurrent(nn.RNN), sequence, None),
+    "transposed-gru": (lambda: Recurrent(nn.GRU, batch_first=False), sequence, Method.FAST),
     "branching": (Branching, vector, Method.LOOP),
     "instance-norm": (lambda: _flat(nn.InstanceNorm2d(3, affine=True)), image, Method.FAST),
 }

@@ -1,6 +1,7 @@
 """What passes through the layers of a model in one forward and one backward pass."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
@@ -8,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from elementdp.learning._fast.products import Call
+from elementdp.learning._fast.recurrent import Cell, can_unroll, unrolled
 from elementdp.learning.rows import Rows, call
 
 
@@ -28,11 +30,25 @@ class Capture:
         self._parameters = list(parameters)
         self._leaves = {id(p): nn.Parameter(p.detach()) for p in parameters}
         self._own: dict[nn.Module, dict[str, nn.Parameter | None]] = {}
-        self._seen: list[tuple[nn.Module, Tensor, int, torch.autograd.graph.GradientEdge]] = []
+        self._seen: list[_Use] = []
         self._handles = []
+        self._unrolled: list[nn.Module] = []
         for layer in layers:
+            if can_unroll(layer):
+                assert isinstance(layer, nn.RNNBase)
+                layer.__dict__["forward"] = unrolled(layer, self._leaf, self._record)
+                self._unrolled.append(layer)
+                continue
             self._handles += [layer.register_forward_pre_hook(self._enter), layer.register_forward_hook(self._leave)]
         self._open = True
+
+    def _leaf(self, parameter: nn.Parameter | None) -> Tensor | None:
+        return None if parameter is None else self._leaves.get(id(parameter), parameter)
+
+    def _record(self, cell: Cell, x: Tensor, gates: Tensor, states: Tensor, resets: Tensor | None) -> None:
+        if self._open and gates.requires_grad:
+            edge = torch.autograd.graph.get_gradient_edge(gates)
+            self._seen.append(_Use(cell, x.detach(), x._version, edge, states, resets))
 
     def _enter(self, module: nn.Module, args: tuple[Tensor, ...]) -> None:
         self._own[module] = dict(module._parameters)
@@ -49,7 +65,7 @@ class Capture:
         if output.requires_grad:
             # The edge, not the tensor: an in-place activation may overwrite the tensor next.
             edge = torch.autograd.graph.get_gradient_edge(output)
-            self._seen.append((module, args[0].detach(), args[0]._version, edge))
+            self._seen.append(_Use(module, args[0].detach(), args[0]._version, edge))
 
     def __enter__(self) -> "Capture":
         return self
@@ -57,30 +73,48 @@ class Capture:
     def __exit__(self, *_: object) -> None:
         for module, own in self._own.items():  # a pass that failed within a layer
             module._parameters.update(own)
+        for layer in self._unrolled:
+            del layer.__dict__["forward"]
         for handle in self._handles:
             handle.remove()
 
-    def calls(self, losses: Tensor, weights: Tensor) -> list[tuple[nn.Module, list[Call]]]:
+    def calls(self, losses: Tensor, weights: Tensor) -> list[tuple[nn.Module | Cell, list[Call]]]:
         """The uses of every layer, with the gradients of the weighted sum of the rows' ``losses``."""
         self._open = False
-        rows, edges = len(losses), [edge for *_, edge in self._seen]
+        rows, edges = len(losses), [use.edge for use in self._seen]
         wanted: list[Any] = [*edges, *self._parameters]
         # A product and not ``grad_outputs``, which makes torch import sympy.
         found = torch.autograd.grad(losses.dot(weights), wanted, allow_unused=True) if losses.requires_grad else ()
         if any(gradient is not None for gradient in found[len(edges) :]):
             raise CaptureError("a parameter is used outside its own layer")
-        result: dict[int, tuple[nn.Module, list[Call]]] = {}
-        for (module, inputs, version, _), grad in zip(self._seen, found[: len(edges)], strict=False):
-            if inputs._version != version:
+        dtype = reduce(torch.promote_types, [p.dtype for p in self._parameters], torch.float32)
+        result: dict[int, tuple[nn.Module | Cell, list[Call]]] = {}
+        for use, grad in zip(self._seen, found[: len(edges)], strict=False):
+            if use.inputs._version != use.version:
                 raise CaptureError("a layer's input is overwritten after use")
-            if len(inputs) != rows:
+            if len(use.inputs) != rows:
                 raise CaptureError("a layer's input does not have the examples in its first dimension")
             if grad is not None:
-                kinds = [p.dtype for p in module.parameters(recurse=False) if p.requires_grad]
-                dtype = reduce(torch.promote_types, kinds, torch.float32)
-                moved = inputs.to(dtype) if inputs.is_floating_point() else inputs
-                result.setdefault(id(module), (module, []))[1].append(Call(moved, grad.to(dtype)))
+                moved, states, resets = (_floating(t, dtype) for t in (use.inputs, use.states, use.resets))
+                assert moved is not None
+                call = Call(moved, grad.to(dtype), states, resets)
+                owner = id(use.layer.weight_ih) if isinstance(use.layer, Cell) else id(use.layer)
+                result.setdefault(owner, (use.layer, []))[1].append(call)
         return list(result.values())
+
+
+@dataclass(frozen=True)
+class _Use:
+    layer: nn.Module | Cell
+    inputs: Tensor
+    version: int
+    edge: torch.autograd.graph.GradientEdge
+    states: Tensor | None = None
+    resets: Tensor | None = None
+
+
+def _floating(values: Tensor | None, dtype: torch.dtype) -> Tensor | None:
+    return values.to(dtype) if values is not None and values.is_floating_point() else values
 
 
 def count_outputs(model: nn.Module, inputs: Rows) -> int:

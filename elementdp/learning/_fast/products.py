@@ -24,10 +24,16 @@ PIECES = 4
 
 @dataclass(frozen=True)
 class Call:
-    """One use of a layer in the forward pass: its input and the gradient of its output, first dimension the rows."""
+    """One use of a layer in the forward pass: its input and the gradient of its output, first dimension the rows.
+
+    For a recurrent cell the output is what the input brings to its gates; ``states`` are the states before each step,
+    ``resets`` the reset gates of a GRU.
+    """
 
     inputs: Tensor
     grads: Tensor
+    states: Tensor | None = None
+    resets: Tensor | None = None
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,12 @@ from elementdp.learning._fast.products import (
     clean,
     joined,
     kept,
+    merged,
     product,
     product_squares,
     trainable,
 )
+from elementdp.learning._fast.recurrent import Cell
 from elementdp.learning._fast.segments import Segments
 
 
@@ -26,18 +28,43 @@ def linear(module: nn.Linear, calls: Sequence[Call], segments: Segments) -> Laye
     """``nn.Linear``: rows may carry further positions (a sequence); all of them belong to the row's group."""
     inputs = joined([call.inputs.reshape(segments.rows, -1, module.in_features) for call in calls])
     grads = joined([call.grads.reshape(segments.rows, -1, module.out_features) for call in calls])
-    if not trainable(module.weight):
-        return kept([(module.bias, segments.sum(grads.sum(1)))])
-    bias = trainable(module.bias)
+    return affine(module.weight, module.bias, inputs, grads, segments)
+
+
+def affine(weight: Tensor, bias: Tensor | None, inputs: Tensor, grads: Tensor, segments: Segments) -> Layer:
+    """Wx + b at every position of every row, given x and the gradients of the result: (rows, positions, width)."""
+    if not trainable(weight):
+        if bias is not None and trainable(bias):
+            return kept([(bias, segments.sum(grads.sum(1)))])
+        return Layer(grads.new_zeros(len(segments)), lambda factors, spoilt: [])
 
     def weigh(factors: Tensor, spoilt: bool) -> Gradients:
         rows = segments.spread(factors)
-        left = (clean(grads, rows, spoilt) * rows[:, None, None]).reshape(-1, module.out_features)
-        right = clean(inputs, rows, spoilt).reshape(-1, module.in_features)
-        weight = (module.weight, product(left, right, segments.memory.keep))
-        return [weight, (module.bias, left.sum(0))] if bias else [weight]
+        left = (clean(grads, rows, spoilt) * rows[:, None, None]).flatten(0, 1)
+        right = clean(inputs, rows, spoilt).flatten(0, 1)
+        found: Gradients = [(weight, product(left, right, segments.memory.keep))]
+        return [*found, (bias, left.sum(0))] if bias is not None and trainable(bias) else found
 
-    return Layer(product_squares(grads, inputs, segments, bias=bias), weigh)
+    return Layer(product_squares(grads, inputs, segments, bias=trainable(bias)), weigh)
+
+
+def recurrent(cell: Cell, calls: Sequence[Call], segments: Segments) -> Layer:
+    """A cell of ``nn.LSTM`` or ``nn.GRU``: what input and state bring to its gates are two affine functions.
+
+    Both have the gradient of the gates, but for a GRU's new state: the last one comes to it through the reset gate.
+    """
+    inputs, grads = (joined([getattr(call, name) for call in calls]) for name in ("inputs", "grads"))
+    states = joined([call.states for call in calls if call.states is not None])
+    through = grads
+    if cell.kind is nn.GRU:
+        resets = joined([call.resets for call in calls if call.resets is not None])
+        width = resets.shape[2]
+        through = torch.cat([grads[..., : 2 * width], grads[..., 2 * width :] * resets], 2)
+    parts = [
+        affine(cell.weight_ih, cell.bias_ih, inputs, grads, segments),
+        affine(cell.weight_hh, cell.bias_hh, states, through, segments),
+    ]
+    return merged(parts)
 
 
 def embedding(module: nn.Embedding, calls: Sequence[Call], segments: Segments) -> Layer:
