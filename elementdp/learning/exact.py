@@ -6,12 +6,12 @@ added up as 64-bit integers, and every coordinate gets a draw of round(σR·G), 
 
 **Why it has the guarantee of the Gaussian mechanism, with no further δ.**
 
-1. *Each vector has norm at most R.* Coordinates are whole numbers of at most 2³⁰, which float64 holds exactly; their
-   squares are rounded once. A float64 sum of d squares, added in any order, is then within a factor 1 ± (d + 1)·2⁻⁵³ of
-   the true one. For d ≤ 2³⁰ coordinates, a computed sum of at most R²(1 - 2⁻²¹) means a true one of at most R².
-   Whatever went wrong before (norms, factors, a whole gradient), this is checked on the numbers that are added.
-2. *The sum is exact.* Integers are added without rounding, in any order and by any number of processes, and fewer than
-   2³² groups cannot overflow.
+1. *Each vector has norm at most R.* Coordinates are whole numbers held in float64. The norm computed from them, a root
+   of d squares added in any order, is within a factor 1 ± (d + 3)·2⁻⁵³ of the true one. For d ≤ 2³⁰ coordinates, a
+   computed norm of at most R(1 - 2⁻²²) therefore means a true one of at most R. Whatever went wrong before (norms,
+   factors, a whole gradient), this is checked on the very numbers that are added.
+2. *The sum is exact.* Whole numbers of at most 2³⁰ are added without rounding, in any order and by any number of
+   processes: in float64 within a piece of at most 2²³ groups, in 64-bit integers between pieces.
 3. *So replacing one element moves the sum by at most 2R*, as replacing one vector of norm ρ moves a sum by 2ρ.
 4. *The noise is rounded after it is added.* The sum k is a whole number, so k + round(σRG) = round(k + σRG): a function
    of the Gaussian mechanism's output, with deviation σR for a sensitivity of 2R.
@@ -95,10 +95,11 @@ class ExactArithmetic:
         total = torch.zeros(sum(shape.numel() for shape in shapes), dtype=torch.int64, device=clipper.device)
         norms, losses = [torch.zeros(0, dtype=torch.float64)], [torch.zeros(0)]
         for gradients, means in clipper.each_group(batch, step):
+            assert len(means) <= 2**23
             rows = torch.cat([g.reshape(len(g), -1) for g in gradients], 1).double()
             size = torch.linalg.vector_norm(rows, dim=1)
             finite = size.isfinite() & means.isfinite()
-            total += self._inside(rows, size, finite).sum(0)
+            total += self._inside(rows, size, finite)
             norms.append(torch.where(finite, size, torch.inf).cpu())
             losses.append(means.cpu())
         parts = torch.split(total, [shape.numel() for shape in shapes])
@@ -106,10 +107,16 @@ class ExactArithmetic:
         return ClippedSum(whole, torch.cat(norms), torch.cat(losses))
 
     def _inside(self, rows: Tensor, size: Tensor, finite: Tensor) -> Tensor:
+        """The sum of the groups' vectors on the grid, those left out that are not finite or too long; in place.
+
+        Float64 adds whole numbers without rounding as long as no sum reaches 2⁵³: for 2²³ groups.
+        """
         factor = (1 - 2.0**-20) * RADIUS / torch.maximum(size, torch.full_like(size, self.rho))
-        grid = torch.where(finite[:, None], rows * factor[:, None], 0).trunc().clamp(-RADIUS, RADIUS)
-        fits = grid.square().sum(1) <= RADIUS**2 * (1 - 2.0**-21)
-        return torch.where(fits[:, None], grid, 0).to(torch.int64)
+        grid = rows.mul_(factor[:, None]).trunc_()
+        fits = finite & (torch.linalg.vector_norm(grid, dim=1) <= RADIUS * (1 - 2.0**-22))
+        if not fits.all():
+            grid[~fits] = 0
+        return grid.sum(0).to(torch.int64)
 
     def add_noise(self, total: Sequence[Tensor], sigma: float, random: Randomness, k: int) -> None:
         """Add round(σR·G) to every coordinate."""
