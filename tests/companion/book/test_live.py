@@ -23,7 +23,16 @@ from elementdp.audit.mixtures import renyi, user_sampled
 from elementdp.audit.sampled import claimed_odds, identity_odds
 from elementdp.cli import cli
 from elementdp.companion.report.figures import figure_html
-from elementdp.companion.report.lessons import PARTITIONS, one_word_errors
+from elementdp.companion.report.lessons import (
+    PARTITIONS,
+    one_word_errors,
+    show_audit_game,
+    show_counterexample,
+    show_distances,
+    show_histogram_error,
+)
+from elementdp.companion.report.live import show_calculator, show_live
+from elementdp.companion.theory.exhibits.sampling import two_densities
 from elementdp.elements import user_distance
 from elementdp.privacy import Sampler, SubsampledGaussian, Unit, account, calibrate, claimed, printed_renyi
 
@@ -41,10 +50,13 @@ def live(browser: Browser, tmp_path: Path) -> Iterator[Opened]:
     problems: list[str] = []
     contexts = []
 
-    def opened(kind: str, hash_: str = "", *, script: bool = True, width: int = 1280, **start: object) -> Page:
+    def opened(
+        kind: str, hash_: str = "", *, markup: str = "", script: bool = True, width: int = 1280, **start: object
+    ) -> Page:
         still = figure_html(
             plt.figure(figsize=(6, 3)), alt="A static figure that stands for the live one.", name="still"
         )
+        holder = f'<div class="edp-live" data-live="{kind}" data-start="{urlencode(start)}">{still}</div>'
         loads = "".join(f'<script defer src="{(STATIC / name).as_uri()}"></script>' for name in SCRIPTS)
         sheets = "".join(
             f'<link rel="stylesheet" href="{(STATIC / name).as_uri()}">' for name in ("elementdp.css", "live.css")
@@ -52,8 +64,7 @@ def live(browser: Browser, tmp_path: Path) -> Iterator[Opened]:
         path = tmp_path / "page.html"
         path.write_text(
             f'<!doctype html><html lang="en" data-theme="light"><head><meta charset="utf-8">{sheets}{loads}</head>'
-            f'<body><p>Before</p><div class="edp-live" data-live="{kind}" data-start="{urlencode(start)}">{still}</div>'
-            "<p id=after>After</p></body></html>"
+            f"<body><p>Before</p>{markup or holder}<p>After</p></body></html>"
         )
         context = browser.new_context(viewport={"width": width, "height": 844}, java_script_enabled=script)
         contexts.append(context)
@@ -368,6 +379,46 @@ def test_a_reader_guesses_by_hand(live: Opened) -> None:
     page.get_by_role("button", name="The secret is no").focus()
     page.keyboard.press("Enter")
     assert "of 2 guesses" in told(page)
+
+
+SHOWN: dict[
+    str, tuple[Callable[[], None], dict[str, str]]
+] = {  # what a page calls, and inputs the live figure begins with
+    "calculator": (
+        lambda: show_calculator(
+            SubsampledGaussian(Sampler.POISSON_USERS, 2.0, 0.05, 30, elements_per_user=3), 1e-5, target=2.0
+        ),
+        {"Steps T": "30", "δ": "1e-5", "Elements per user": "3", "Target ε": "2"},
+    ),
+    "counterexample": (lambda: show_counterexample(Fraction(3), Fraction(1, 2)), {"Odds e^ε of one answer": "3"}),
+    "densities": (
+        lambda: show_live("densities", two_densities(), {"r": 4, "sigma": 2, "q": 0.3}),
+        {"Other elements add r": "4", "Noise σ": "2"},
+    ),
+    "distances": (
+        lambda: show_distances("a & b", '"c" a', epsilon=2.0),
+        {"One user says": "a & b", "ε of one element": "2"},
+    ),
+    "histogram": (lambda: show_histogram_error(n=100, m=20, epsilon=1.0), {"Users n": "100", "Words per user m": "20"}),
+    "audit": (
+        lambda: show_audit_game(0.2, 4, 5, guesses=5, seed=0),
+        {"Elements K": "5", "Chance q of being drawn": "0.2"},
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", SHOWN)
+def test_what_a_page_shows_becomes_live(live: Opened, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    shown: list[str] = []
+    monkeypatch.setattr("IPython.display.publish_display_data", lambda data, _: shown.append(data["text/html"]))
+    call, inputs = SHOWN[kind]
+    call()
+    (markup,) = shown
+    assert re.search(r'role="img" aria-label="[^"]{20,}"', markup)
+    page = live(kind, markup=markup)
+    assert page.locator(".edp-live-on").count() == 1
+    for label, text in inputs.items():
+        assert page.get_by_label(label, exact=True).input_value() == text
 
 
 def test_the_scripts_are_small_and_load_nothing() -> None:
