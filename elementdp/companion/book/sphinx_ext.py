@@ -39,7 +39,12 @@ _UNWANTED = re.compile(
     # Live code is off, yet its scripts come along, declare one constant twice and name a host to load from.
     r"|<script>const THEBE_JS_URL.*?</script>\s*"
     r"|<script[^>]*sphinx-thebe\.js[^>]*></script>\s*"
-    r'|<script type="text/x-thebe-config">.*?</script>\s*',
+    r'|<script type="text/x-thebe-config">.*?</script>\s*'
+    # Every proof, exercise and solution of a page has the same id; the list of references, a role its entries lack.
+    r'|(?<=<section) id="(?:exercise|solution|proof)-content"'
+    r'|(?<=-content") id="proof-content"'
+    r'|(?<=<div class="proof admonition") id="proof"'
+    r'|(?<=<div) role="list"(?= class="citation-list")',
     re.DOTALL,
 )
 

@@ -4,10 +4,12 @@ import base64
 import hashlib
 import html
 import io
+import math
 import re
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from elementdp.companion.report.display import display_html
 from elementdp.companion.style import INK, PALETTE, RULE
@@ -15,6 +17,9 @@ from elementdp.errors import ArgumentError
 
 SVG_LIMIT = 300_000
 """A figure with more markup than this becomes a picture: a phone should not parse a scatter of 10⁵ points."""
+
+LEAST_TEXT = 9
+"""Pixels: a figure that would need smaller text on a phone scrolls in its own box instead."""
 
 
 def svg(figure: Figure, salt: str) -> str:
@@ -34,19 +39,27 @@ def svg(figure: Figure, salt: str) -> str:
     return markup
 
 
+def least_width(figure: Figure) -> int:
+    """The width in pixels below which some text of the figure would be smaller than :data:`LEAST_TEXT`."""
+    texts = [text for text in figure.findobj(Text) if isinstance(text, Text) and text.get_visible() and text.get_text()]
+    smallest = min((float(text.get_fontsize()) for text in texts), default=math.inf)
+    return math.ceil(figure.get_figwidth() * 72 * LEAST_TEXT / smallest)
+
+
 def figure_html(figure: Figure, alt: str, caption: str = "", *, name: str = "") -> str:
     """The figure, its text alternative and its caption as one ``<figure>`` element."""
     if not alt.strip():
         raise ArgumentError("alt", alt, "a sentence that says what the figure shows")
     label = html.escape(alt, quote=True)
     drawing = svg(figure, name or alt)
+    least = f'style="min-width:{least_width(figure)}px"'
     if len(drawing) <= SVG_LIMIT:
-        picture = drawing.replace("<svg", f'<svg role="img" aria-label="{label}"', 1)
+        picture = drawing.replace("<svg", f'<svg role="img" {least} aria-label="{label}"', 1)
     else:
         buffer = io.BytesIO()
         figure.savefig(buffer, format="png", dpi=160, transparent=False, facecolor="white")
         data = base64.b64encode(buffer.getvalue()).decode()
-        picture = f'<img alt="{label}" src="data:image/png;base64,{data}"/>'
+        picture = f'<img alt="{label}" {least} src="data:image/png;base64,{data}"/>'
     anchor = f' id="{html.escape(name, quote=True)}"' if name else ""
     below = f'<figcaption class="tex2jax_process">{caption}</figcaption>' if caption else ""
     return f'<figure class="edp-figure"{anchor}>{picture}{below}</figure>'

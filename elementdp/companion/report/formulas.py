@@ -6,7 +6,7 @@ import re
 _BRACED = r"\{((?:[^{}]|\{[^{}]*\})*)\}"
 _BRACKETED = r"\(((?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\)"
 _RAISED = re.compile(rf"\^(?:{_BRACED}|{_BRACKETED}|([-−+]?[\w.∞]+|\*))")
-_LOWERED = re.compile(rf"(?<![\w`])([A-Za-zα-ωΑ-Ω])_(?:{_BRACED}|(\w+))")
+_LOWERED = re.compile(rf"((?:[α-ωΑ-Ω]|(?<![\w`])[A-Za-z])[²³⁻¹]*)_(?:{_BRACED}|(\w+))")
 
 
 def formula_html(text: str) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -24,10 +25,12 @@ class Loads(HTMLParser):
         super().__init__()
         self.loads: list[str] = []
         self.links: list[str] = []
+        self.ids: set[str] = set()
         self.images_without_alt = 0
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         values = {name: value or "" for name, value in attrs}
+        self.ids |= {values[name] for name in ("id", "name") if name in values}
         if tag == "a" and values.get("href"):
             self.links.append(values["href"])
         elif tag == "link" and values.get("rel") not in ("canonical", "index", "search", "next", "prev"):
@@ -38,6 +41,7 @@ class Loads(HTMLParser):
             self.images_without_alt += 1
 
 
+@cache
 def read(page: Path) -> Loads:
     parser = Loads()
     parser.feed(page.read_text())
@@ -70,9 +74,12 @@ def test_local_links_and_loads_exist(smoke_book: Built) -> None:
         parsed = read(path)
         for target in parsed.loads + parsed.links:
             parts = urlsplit(target)
-            if parts.scheme or parts.netloc or not parts.path:
+            if parts.scheme or parts.netloc:
                 continue
-            assert (path.parent / unquote(parts.path)).exists(), (page, target)
+            there = (path.parent / unquote(parts.path)) if parts.path else path
+            assert there.exists(), (page, target)
+            if parts.fragment and there.suffix == ".html":
+                assert unquote(parts.fragment) in read(there).ids | {"main-content"}, (page, target)
 
 
 def test_pictures_have_text_alternatives(smoke_book: Built) -> None:

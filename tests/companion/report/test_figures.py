@@ -7,7 +7,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from elementdp.companion.report.figures import SVG_LIMIT, figure_html, svg
+from elementdp.companion.report.figures import LEAST_TEXT, SVG_LIMIT, figure_html, least_width, svg
 from elementdp.companion.style import INK, PALETTE, use_style
 from elementdp.errors import ArgumentError
 
@@ -78,10 +78,18 @@ def test_a_figure_speaks(figure: plt.Figure) -> None:
         figure_html(figure, "  ")
 
 
+def test_a_figure_is_never_so_narrow_that_its_text_is_too_small(figure: plt.Figure) -> None:
+    figure.set_size_inches(6, 3)
+    figure.axes[0].text(0.5, 0.5, "small", fontsize=8)
+    assert least_width(figure) == pytest.approx(6 * 72 * LEAST_TEXT / 8, abs=1)
+    assert f"min-width:{least_width(figure)}px" in figure_html(figure, ALT)
+
+
 def test_a_heavy_figure_becomes_a_picture(figure: plt.Figure) -> None:
     rng = np.random.default_rng(0)
     figure.axes[0].scatter(*rng.random((2, 20_000)), c=rng.random(20_000))
     markup = figure_html(figure, ALT)
     assert "<svg" not in markup
-    assert f'<img alt="{ALT}" src="data:image/png;base64,' in markup
+    assert f'<img alt="{ALT}" ' in markup
+    assert 'src="data:image/png;base64,' in markup
     assert len(svg(figure, "x")) > SVG_LIMIT
