@@ -3,8 +3,10 @@
 import hashlib
 import json
 import os
+import platform
 from dataclasses import dataclass
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -56,9 +58,10 @@ class Store:
 
 @cache
 def sources() -> str:
-    """One hash over everything a verdict depends on: the package's sources and the recorded runs beside it."""
+    """One hash over what a verdict depends on: sources, recorded runs beside them, and the libraries that compute."""
     package = Path(elementdp.__file__).parent
-    digest = hashlib.sha256()
+    versions = [platform.python_version(), *(version(name) for name in ("numpy", "scipy"))]
+    digest = hashlib.sha256(" ".join(versions).encode())
     for path in sorted([*package.rglob("*.py"), *(package.parent / "recorded").rglob("*")]):
         if path.is_file():
             digest.update(str(path.relative_to(package.parent)).encode() + b"\0" + path.read_bytes() + b"\0")

@@ -21,7 +21,7 @@ from elementdp.companion.theory.theorem import (
     RADIUS,
     SIGMAS,
     STEP_SIZES,
-    Cell,
+    LawCell,
     grid_settings,
     run_grid,
 )
@@ -34,7 +34,7 @@ __all__ = [
     "RADIUS",
     "SIGMAS",
     "STEP_SIZES",
-    "Cell",
+    "LawCell",
     "LemmaErrors",
     "Logistic",
     "MarginLoss",

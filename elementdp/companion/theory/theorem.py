@@ -23,7 +23,7 @@ PRINTED, INSIDE = Scheme(radius=RADIUS), Scheme(radius=RADIUS, inside=True)
 
 
 @dataclass(frozen=True, eq=False)
-class Cell:
+class LawCell:
     """One (γ, β, σ): the draws of √n(θ̄ - θ*) and how they compare."""
 
     gamma: float
@@ -56,7 +56,7 @@ def run_grid(
     settings: Sequence[NoisySteps] | None = None,
     gammas: Sequence[float] = GAMMAS,
     scheme: Scheme = PRINTED,
-) -> list[Cell]:
+) -> list[LawCell]:
     """Simulate every cell: replications with samples of size n, run to the largest γ and read off on the way."""
     chosen = grid_settings() if settings is None else list(settings)
     steps = [round(gamma * n) for gamma in gammas]
@@ -68,7 +68,7 @@ def run_grid(
             limit = population.limit_covariance(gamma, setting.sigma)
             finite = finite_covariance(population, n, steps[row], setting)
             cells.append(
-                Cell(
+                LawCell(
                     gamma,
                     setting,
                     draws,

@@ -18,7 +18,7 @@ from elementdp.companion.theory.linearised import finite_covariance, relative_ga
 from elementdp.companion.theory.models import Model
 from elementdp.companion.theory.multiplier import multiplier_covariance, multiplier_draws
 from elementdp.companion.theory.population import Population, logistic_population, robust_population
-from elementdp.companion.theory.theorem import INSIDE, PRINTED, RADIUS, STEP_SIZES, Cell, run_grid
+from elementdp.companion.theory.theorem import INSIDE, PRINTED, RADIUS, STEP_SIZES, LawCell, run_grid
 
 LEVEL = 0.001
 """The chance that a family of tests rejects anything when the law is the claimed one."""
@@ -72,7 +72,7 @@ def normality(effort: Effort, seed: int, law: LimitLaw = PRINTED_LAW) -> Finding
     )
 
 
-def _stated(population: Population, n: int, cell: Cell, law: LimitLaw) -> np.ndarray:
+def _stated(population: Population, n: int, cell: LawCell, law: LimitLaw) -> np.ndarray:
     """The law's covariance at this n, linearised."""
     return finite_covariance(population, n, round(cell.gamma * n), cell.setting, law.weights(cell.gamma))
 
@@ -99,7 +99,7 @@ def _grid_facts(effort: Effort, rng: np.random.Generator, law: LimitLaw) -> list
     return facts
 
 
-def _efficiency(population: Population, cells: list[Cell], replications: int, law: LimitLaw) -> Fact:
+def _efficiency(population: Population, cells: list[LawCell], replications: int, law: LimitLaw) -> Fact:
     """Without noise: the variance over that of the best estimator, for each γ."""
     plain = population.sandwich(population.covariance(population.optimum))
     quiet = {c.gamma: c for c in cells if c.setting.sigma == 0 and c.setting.beta == min(STEP_SIZES)}

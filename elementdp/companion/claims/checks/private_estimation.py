@@ -13,7 +13,7 @@ from elementdp.companion.theory.agreement import covariance_agreement, normality
 from elementdp.companion.theory.iteration import NoisySteps
 from elementdp.companion.theory.linearised import iteration_covariance
 from elementdp.companion.theory.privacy_rates import printed_rate, run, true_rate
-from elementdp.companion.theory.private import private_averages, step_noise, step_scatter
+from elementdp.companion.theory.private import private_averages, step_scatter
 from elementdp.companion.theory.users import UserPopulation, example_users
 from elementdp.privacy import (
     Sampler,
@@ -85,13 +85,6 @@ def _law(sampler: Sampler, effort: Effort, rng: np.random.Generator, scatter: Sc
         f"{min(normal):.2g}."
     )
     return text, min(pvalues) > _LEVEL and min(normal) > _LEVEL
-
-
-def finite_law(users: UserPopulation, sampler: Sampler, n: int, m: int, k: int, setting: NoisySteps) -> np.ndarray:
-    """n·cov(θ̄_k) of the linearised private iteration: the proposition before its limit."""
-    noise = step_noise(users, sampler, m, users.element_lipschitz, setting.sigma)
-    inside = iteration_covariance(users.hessian, noise, k, setting)
-    return np.asarray(users.sandwich(users.user_scatter) + inside * n / k)
 
 
 def _instance(project_once: bool) -> tuple[str, bool]:

@@ -1,5 +1,6 @@
 """Corollaries 2.4 and 2.5 and what follows them: exact counterexamples, the attack, and the repair by pairs."""
 
+import inspect
 import itertools
 import math
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from functools import cache
 
 import numpy as np
 
+from elementdp.audit.attack import attack
 from elementdp.audit.experiment import Audited, audit
 from elementdp.audit.finite import worst_odds
 from elementdp.audit.mixtures import Mixture, leading_coefficient, pair_sampled, renyi, user_sampled
@@ -146,6 +148,8 @@ def _listed(values: list[Fraction]) -> str:
 ATTACKED = SubsampledGaussian(Sampler.POISSON_USERS, sigma=2.0, q=0.05, steps=20)
 """The run that is attacked."""
 ATTACK_DELTA = 1e-4
+CONFIDENCE = f"{100 * inspect.signature(attack).parameters['confidence'].default:g} %"
+"""Of each bound the attack proves."""
 ATTACK_TRIALS = {Effort.SMOKE: 8_000, Effort.QUICK: 100_000, Effort.PAPER: 1_000_000}
 """Attacked runs under each of two neighbouring samples."""
 
@@ -243,7 +247,7 @@ def _attack_fact(effort: Effort, seed: int) -> Fact:
     run, found = ATTACKED, attacked(effort, seed)
     return printed(
         f"Attack on T = {run.steps} user-sampled steps (q = {run.q:g}, σ = {run.sigma:g}, δ = {ATTACK_DELTA:g}, "
-        f"{ATTACK_TRIALS[effort]:,} runs a side): with 99.9 % confidence each, ε is at least "
+        f"{ATTACK_TRIALS[effort]:,} runs a side): with {CONFIDENCE} confidence each, ε is at least "
         + ", ".join(f"{row.users:.3g} (k = {row.elements})" for row in found)
         + f"; the corollary gives {found[0].claimed:.4g}.",
         all(row.users <= row.claimed for row in found),

@@ -15,14 +15,14 @@ from elementdp.companion.theory.linearised import finite_covariance, relative_ga
 from elementdp.companion.theory.losses import FloatArray, Logistic, MarginLoss, PseudoHuber
 from elementdp.companion.theory.models import Model, model_value
 from elementdp.companion.theory.population import Population
-from elementdp.companion.theory.theorem import GAMMAS, RADIUS, STEP_SIZES, Cell, grid_settings, run_grid
+from elementdp.companion.theory.theorem import GAMMAS, RADIUS, STEP_SIZES, LawCell, grid_settings, run_grid
 
 COLOURS = [PALETTE[name] for name in ("blue", "vermillion", "green", "purple", "orange", "grey")]
 MARKERS = ["o", "s", "^", "D", "v", "x"]
 _TICKS = ["½", "1", "2", "4"]
 
 
-def over_limit(cell: Cell, covariance: FloatArray | None = None) -> float:
+def over_limit(cell: LawCell, covariance: FloatArray | None = None) -> float:
     """The mean ratio, over directions, of a covariance (the simulated one) to the theorem's limit."""
     found = np.cov(cell.draws.T) if covariance is None else covariance
     return float(np.trace(np.linalg.solve(cell.limit, found)) / 2)
@@ -73,7 +73,7 @@ class SimulatedGrid:
     """The simulated cells of both problems at one n."""
 
     problems: Mapping[str, Population]
-    cells: Mapping[str, list[Cell]]
+    cells: Mapping[str, list[LawCell]]
     n: int
     replications: int
 
@@ -90,7 +90,7 @@ class SimulatedGrid:
         """How many steps the simulation made."""
         return len(self.problems) * self.replications * len(grid_settings()) * round(max(GAMMAS) * self.n)
 
-    def at(self, name: str, gamma: float, beta: float, sigma: float) -> Cell:
+    def at(self, name: str, gamma: float, beta: float, sigma: float) -> LawCell:
         """One cell."""
         return next(c for c in self.cells[name] if (c.gamma, c.setting.beta, c.setting.sigma) == (gamma, beta, sigma))
 

@@ -140,9 +140,9 @@ def symmetrised_table(q: float, sigma: float, bound: int, steps: int, delta: flo
     )
 
 
-def attack_picture(found: Sequence[Audited], run: SubsampledGaussian, delta: float, trials: int) -> Exhibit:
+def attack_picture(found: Sequence[Audited], run: SubsampledGaussian, delta: float, effort: tuple[int, str]) -> Exhibit:
     """What the attack proves on sampled users and on sampled pairs, beside the claim and our bounds."""
-    places = np.arange(len(found))
+    (trials, confidence), places = effort, np.arange(len(found))
     figure, axis = plt.subplots()
     axis.plot(places, [a.promised_users.up for a in found], "v", color=PALETTE["purple"], ls="-.", label="our ε, users")
     axis.plot(places, [a.users for a in found], "o", color=USERS.colour, ls="-", label="attack on users: ε is at least")
@@ -162,7 +162,7 @@ def attack_picture(found: Sequence[Audited], run: SubsampledGaussian, delta: flo
         f"users "
         f"they go from {found[0].users:.2f} to {found[-1].users:.2f}; {len(broken)} of {len(found)} pass the claimed "
         f"{found[0].claimed:.2f}. On sampled pairs {sum(a.pairs > a.claimed for a in found)} of {len(found)} do.",
-        caption=f"q = {run.q:g}, σ = {run.sigma:g}, T = {run.steps}, {trials:,} runs a side, confidence 99.9 %. "
+        caption=f"q = {run.q:g}, σ = {run.sigma:g}, T = {run.steps}, {trials:,} runs a side, confidence {confidence}. "
         f"Above the "
         f"dotted line the printed guarantee is refuted. Our own bounds are passed by {passed} of {2 * len(found)} "
         f"attacks.",
@@ -174,6 +174,7 @@ def attack_picture(found: Sequence[Audited], run: SubsampledGaussian, delta: flo
             "audit-broken": f"for k = {', '.join(map(str, broken))} elements" if broken else "for no k shown",
             "audit-pairs": rounded_up(max(a.pairs for a in found)),
             "audit-trials": f"{trials:,}",
+            "audit-confidence": confidence,
         },
     )
 
