@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from elementdp.elements.grouping import sorted_groups
 from elementdp.errors import ArgumentError, positive
 from elementdp.histogram.noise import Integers
 
@@ -157,9 +158,8 @@ class GroupCounts:
 def pair_sums(rows: tuple[NDArray[Any], ...]) -> tuple[NDArray[Any], ...]:
     """Rows (group, item[, whole[, fraction]]) added up by pair, sorted; a row without a count counts once."""
     keys, items, *counts = rows
-    order = np.lexsort((items, keys))
-    keys, items = keys[order], items[order]
-    first = np.flatnonzero(np.r_[True, (keys[1:] != keys[:-1]) | (items[1:] != items[:-1])]) if len(keys) else order
+    order, starts = sorted_groups(keys, items)
+    keys, items, first = keys[order], items[order], starts[:-1]
     if not len(first):
         return keys, items, np.empty(0, np.int64), np.empty(0, np.int64)
     whole = np.add.reduceat(counts[0][order], first) if counts else np.diff(first, append=len(keys))

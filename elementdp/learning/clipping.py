@@ -13,7 +13,7 @@ from elementdp.errors import ArgumentError, one_of
 from elementdp.learning._fast.capture import Capture, CaptureError, count_outputs
 from elementdp.learning._fast.general import Found, Loss, looped, losses_of, part, summed, trainable, vectorized
 from elementdp.learning._fast.products import Layer, kept, merged
-from elementdp.learning._fast.recurrent import Cell
+from elementdp.learning._fast.recurrent import RecurrentCell
 from elementdp.learning._fast.rules import recurrent
 from elementdp.learning._fast.segments import Memory, Segments
 from elementdp.learning.batch import Batch
@@ -290,8 +290,11 @@ class GroupClipper:
             found = _BY_GROUP[method](self.model, self.loss, pair, segments)
         while True:
             # Half precision ends with the passes: rounding a clipped sum to it would move the sum by far more than 2ρ.
-            with self._autocast():
-                here = next(found, None)
+            try:
+                with self._autocast():
+                    here = next(found, None)
+            except CaptureError as error:
+                raise ModelError(f"{error}, for some of its data: use method='loop'") from error
             if here is None:
                 return
             gradients, means = [_wide(g) for g in here[0]], _wide(here[1].detach())
@@ -308,7 +311,7 @@ class GroupClipper:
         with exact():
             found = [
                 recurrent(layer, used, segments)
-                if isinstance(layer, Cell)
+                if isinstance(layer, RecurrentCell)
                 else self.rules[layer](layer, used, segments)
                 for layer, used in calls
             ]

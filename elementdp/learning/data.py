@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 from torch.utils.data import Dataset, TensorDataset, default_collate
 
+from elementdp.elements.grouping import sorted_groups
 from elementdp.errors import ArgumentError, at_least
 from elementdp.learning._fast.general import Loss
 from elementdp.learning.batch import Batch
@@ -143,12 +144,9 @@ class UserData:
 
     def _groups(self, unit: Unit) -> Groups:
         parts = self.elements if unit is Unit.ELEMENT else np.zeros_like(self.elements)
-        order = np.lexsort((parts, self.users))
-        user, part = self.users[order], parts[order]
-        first = np.ones(len(order), dtype=bool)
-        first[1:] = (user[1:] != user[:-1]) | (part[1:] != part[:-1])
-        start = np.append(np.flatnonzero(first), len(order))
-        return Groups(user[first], part[first], start, order)
+        order, start = sorted_groups(self.users, parts)
+        first = order[start[:-1]]
+        return Groups(self.users[first], parts[first], start, order)
 
     @property
     def most_elements(self) -> int:

@@ -35,6 +35,7 @@ from elementdp.learning.randomness import Purpose, Randomness, Stream
 
 RADIUS = 2**30
 """R: what ρ is in grid steps."""
+MOST_COORDINATES = 2**30
 LARGEST_SIGMA = 1e5
 """Beyond it a draw would not fit into the 53 bits that are compared below."""
 
@@ -92,6 +93,8 @@ class ExactArithmetic:
     def sum(self, clipper: GroupClipper, batch: Batch, step: float) -> ClippedSum:
         """Every group's Δ on the grid and within R, added up as integers."""
         shapes = [p.shape for p in clipper.parameters]
+        if sum(shape.numel() for shape in shapes) > MOST_COORDINATES:
+            raise ArgumentError("noise", "exact", "float for a model of more than 2^30 parameters")
         total = torch.zeros(sum(shape.numel() for shape in shapes), dtype=torch.int64, device=clipper.device)
         norms, losses = [torch.zeros(0, dtype=torch.float64)], [torch.zeros(0)]
         for gradients, means in clipper.each_group(batch, step):

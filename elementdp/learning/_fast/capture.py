@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from elementdp.learning._fast.products import Call
-from elementdp.learning._fast.recurrent import Cell, can_unroll, unrolled
+from elementdp.learning._fast.recurrent import RecurrentCell, can_unroll, unrolled
 from elementdp.learning.rows import Rows, call
 
 
@@ -45,7 +45,7 @@ class Capture:
     def _leaf(self, parameter: nn.Parameter | None) -> Tensor | None:
         return None if parameter is None else self._leaves.get(id(parameter), parameter)
 
-    def _record(self, cell: Cell, x: Tensor, gates: Tensor, states: Tensor, resets: Tensor | None) -> None:
+    def _record(self, cell: RecurrentCell, x: Tensor, gates: Tensor, states: Tensor, resets: Tensor | None) -> None:
         if self._open and gates.requires_grad:
             edge = torch.autograd.graph.get_gradient_edge(gates)
             self._seen.append(_Use(cell, x.detach(), x._version, edge, states, resets))
@@ -78,7 +78,7 @@ class Capture:
         for handle in self._handles:
             handle.remove()
 
-    def calls(self, losses: Tensor, weights: Tensor) -> list[tuple[nn.Module | Cell, list[Call]]]:
+    def calls(self, losses: Tensor, weights: Tensor) -> list[tuple[nn.Module | RecurrentCell, list[Call]]]:
         """The uses of every layer, with the gradients of the weighted sum of the rows' ``losses``."""
         self._open = False
         rows, edges = len(losses), [use.edge for use in self._seen]
@@ -88,7 +88,7 @@ class Capture:
         if any(gradient is not None for gradient in found[len(edges) :]):
             raise CaptureError("a parameter is used outside its own layer")
         dtype = reduce(torch.promote_types, [p.dtype for p in self._parameters], torch.float32)
-        result: dict[int, tuple[nn.Module | Cell, list[Call]]] = {}
+        result: dict[int, tuple[nn.Module | RecurrentCell, list[Call]]] = {}
         for use, grad in zip(self._seen, found[: len(edges)], strict=False):
             if use.inputs._version != use.version:
                 raise CaptureError("a layer's input is overwritten after use")
@@ -98,14 +98,14 @@ class Capture:
                 moved, states, resets = (_floating(t, dtype) for t in (use.inputs, use.states, use.resets))
                 assert moved is not None
                 call = Call(moved, grad.to(dtype), states, resets)
-                owner = id(use.layer.weight_ih) if isinstance(use.layer, Cell) else id(use.layer)
+                owner = id(use.layer.weight_ih) if isinstance(use.layer, RecurrentCell) else id(use.layer)
                 result.setdefault(owner, (use.layer, []))[1].append(call)
         return list(result.values())
 
 
 @dataclass(frozen=True)
 class _Use:
-    layer: nn.Module | Cell
+    layer: nn.Module | RecurrentCell
     inputs: Tensor
     version: int
     edge: torch.autograd.graph.GradientEdge

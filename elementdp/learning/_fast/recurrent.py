@@ -15,7 +15,7 @@ GATES = (nn.LSTM, nn.GRU)
 
 
 @dataclass(frozen=True, eq=False)
-class Cell:
+class RecurrentCell:
     """One layer of a recurrent module in one direction, with the module's own parameters."""
 
     kind: type[nn.Module]
@@ -25,7 +25,7 @@ class Cell:
     bias_hh: nn.Parameter | None
 
 
-Record = Callable[[Cell, Tensor, Tensor, Tensor, Tensor | None], None]
+Record = Callable[[RecurrentCell, Tensor, Tensor, Tensor, Tensor | None], None]
 """Takes a cell's input, what it brings to the gates, the states before all steps and, for a GRU, the reset gates."""
 Leaf = Callable[[nn.Parameter | None], Tensor | None]
 
@@ -37,13 +37,13 @@ def can_unroll(module: nn.Module) -> bool:
     return module.proj_size == 0 and (module.dropout == 0 or module.num_layers == 1)
 
 
-def cells(module: nn.RNNBase) -> list[list[Cell]]:
+def cells(module: nn.RNNBase) -> list[list[RecurrentCell]]:
     """The cells of each layer, one for each direction."""
 
-    def cell(layer: int, end: str) -> Cell:
+    def cell(layer: int, end: str) -> RecurrentCell:
         names = ["weight_ih", "weight_hh"] + (["bias_ih", "bias_hh"] if module.bias else [])
         found = [getattr(module, f"{name}_l{layer}{end}") for name in names]
-        return Cell(type(module), *(found if module.bias else [*found, None, None]))
+        return RecurrentCell(type(module), *(found if module.bias else [*found, None, None]))
 
     ends = ["", "_reverse"] if module.bidirectional else [""]
     return [[cell(layer, end) for end in ends] for layer in range(module.num_layers)]
@@ -72,7 +72,7 @@ def unrolled(module: nn.RNNBase, leaf: Leaf, record: Record) -> Callable[..., ob
     return forward
 
 
-def _steps(cell: Cell, x: Tensor, leaf: Leaf, record: Record) -> tuple[Tensor, Tensor, Tensor]:
+def _steps(cell: RecurrentCell, x: Tensor, leaf: Leaf, record: Record) -> tuple[Tensor, Tensor, Tensor]:
     """All outputs, and the last state and memory, of one cell from left to right."""
     weight_hh, bias_hh = leaf(cell.weight_hh), leaf(cell.bias_hh)
     weight_ih = leaf(cell.weight_ih)

@@ -20,7 +20,7 @@ from elementdp.learning._fast.products import (
     product_squares,
     trainable,
 )
-from elementdp.learning._fast.recurrent import Cell
+from elementdp.learning._fast.recurrent import RecurrentCell
 from elementdp.learning._fast.segments import Segments
 
 
@@ -48,7 +48,7 @@ def affine(weight: Tensor, bias: Tensor | None, inputs: Tensor, grads: Tensor, s
     return Layer(product_squares(grads, inputs, segments, bias=trainable(bias)), weigh)
 
 
-def recurrent(cell: Cell, calls: Sequence[Call], segments: Segments) -> Layer:
+def recurrent(cell: RecurrentCell, calls: Sequence[Call], segments: Segments) -> Layer:
     """A cell of ``nn.LSTM`` or ``nn.GRU``: what input and state bring to its gates are two affine functions.
 
     Both have the gradient of the gates, but for a GRU's new state: the last one comes to it through the reset gate.
