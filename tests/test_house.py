@@ -129,14 +129,20 @@ def test_public_functions_take_few_parameters() -> None:
     assert not wide
 
 
-@pending
 def test_functions_are_short() -> None:
+    """Their docstrings aside: a public name may have much to say."""
     long = {
         f"{module}.{node.name}"
         for module, node in functions()
-        if (node.end_lineno or 0) - node.lineno + 1 > MOST_LINES and "cli" not in module.split(".")
+        if (node.end_lineno or 0) - node.lineno + 1 - _told(node) > MOST_LINES and "cli" not in module.split(".")
     }
     assert not long
+
+
+def _told(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Lines of the docstring."""
+    first = node.body[0]
+    return (first.end_lineno or 0) - first.lineno + 1 if ast.get_docstring(node) is not None else 0
 
 
 @pending

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-COMPANIONS = ("dp-accounting", "ipykernel", "jupyter-book", "scikit-learn", "seaborn", "torch", "torchvision")
+COMPANIONS = ("dp-accounting", "ipykernel", "jupyter-book", "pandas", "scikit-learn", "seaborn", "torch", "torchvision")
 RUN = ["-q", "0.01", "--steps", "100", "--delta", "1e-5", "--sampler", "poisson-pairs"]
 
 
