@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from click.testing import CliRunner
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -18,6 +19,7 @@ from elementdp.cli import cli
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+README = (ROOT / "README.md").read_text()
 EXTRAS = ("companion", "test")
 PINS = {
     canonicalize_name(requirement.name): requirement
@@ -105,6 +107,15 @@ def test_readme_commands_parse(line: str, tmp_path: Path, monkeypatch: pytest.Mo
         command = found
     with command.make_context(line, words):
         pass
+
+
+def test_what_the_readme_shows_is_what_the_accountant_prints() -> None:
+    shown = re.findall(
+        r"```bash\n(elementdp (?:epsilon|noise) [^\n]*)\n```\n\n```text\n(.*?)```", README, flags=re.DOTALL
+    )
+    assert len(shown) == 2
+    for line, printed in shown:
+        assert CliRunner().invoke(cli, shlex.split(line)[1:], catch_exceptions=False).output == printed
 
 
 def test_readme_make_targets_exist() -> None:
