@@ -17,11 +17,11 @@ from elementdp.errors import ArgumentError, ElementdpError
 from elementdp.files import sha256_file
 
 if TYPE_CHECKING:
-    from elementdp.histogram import PrivateHistogram
+    from elementdp.histogram import Engine, PrivateHistogram
 
 
 @click.command("histogram", cls=Command)
-@click.argument("events", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("events")
 @click.option("--user", required=True, help="Column that names the user.")
 @click.option("--item", required=True, help="Column that names the item counted.")
 @click.option(
@@ -57,10 +57,18 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path),
     help=".csv, .tsv, .parquet or .json  [default: EVENTS.histogram.csv here]",
 )
+@click.option(
+    "--engine",
+    type=click.Choice(["local", "spark"]),
+    default="local",
+    show_default=True,
+    help="Where events are grouped: this machine, or Spark, for which EVENTS may be any file, folder or glob it reads.",
+)
+@click.option("--master", help="Where Spark runs.  [default: local[*], inside this command]")
 @click.option("--force", is_flag=True, help="Replace an existing output.")
 @click.option("--seed", type=int, help="Repeatable noise, for testing only: such a release protects no one.")
 def command(
-    events: Path,
+    events: str,
     output: Path | None,
     domain_file: Path | None,
     force: bool,
@@ -74,7 +82,7 @@ def command(
     from elementdp.histogram import write_release
     from elementdp.histogram.output import check_output
 
-    target = output or Path(f"{events.stem}.histogram.csv")
+    target = output or Path(f"{Path(events.rstrip('/')).stem.strip('*') or 'events'}.histogram.csv")
     check_output(target, force=force)
     _check_apart(events, domain_file, target)
     signal.signal(signal.SIGTERM, _stop)
@@ -90,9 +98,17 @@ def command(
         click.echo(path)
 
 
-def _released(events: Path, domain_file: Path | None, options: dict[str, Any]) -> "PrivateHistogram":
+def _engine(name: str, master: str | None, progress: Callable[[str, float], None]) -> "Engine":
+    from elementdp.histogram import LocalEngine, SparkEngine
+
+    if name == "local" and master is not None:
+        raise ArgumentError("master", master, "given with --engine spark only")
+    return SparkEngine(master=master) if name == "spark" else LocalEngine(progress=progress)
+
+
+def _released(events: str, domain_file: Path | None, options: dict[str, Any]) -> "PrivateHistogram":
     """The release that the options ask for, with a progress bar where someone is watching."""
-    from elementdp.histogram import Budget, Discovery, LocalEngine, RowPolicy, private_histogram
+    from elementdp.histogram import Budget, Discovery, RowPolicy, private_histogram
     from elementdp.histogram.tables import read_domain
 
     with progress_bar() as progress:
@@ -112,7 +128,7 @@ def _released(events: Path, domain_file: Path | None, options: dict[str, Any]) -
                 unknown_items="drop" if options["ignore_unknown_items"] else "refuse",
                 tell=lambda rows: click.echo(f"{rows} bad rows were dropped (for you only)", err=True),
             ),
-            engine=LocalEngine(progress=progress),
+            engine=_engine(options["engine"], options["master"], progress),
         )
 
 
@@ -156,15 +172,20 @@ def _tell(result: "PrivateHistogram") -> None:
         click.echo(f"{one.stage:<16}{numbers}", err=True)
 
 
-def _check_apart(events: Path, domain_file: Path | None, target: Path) -> None:
+def _check_apart(events: str, domain_file: Path | None, target: Path) -> None:
     """Refuse to write over an input, and to take the events themselves for the public list of items."""
     from elementdp.histogram.output import files_of
 
-    inputs = [events] if domain_file is None else [events, domain_file]
+    # What Spark reads need not be a file here; a local file that is not there is refused when it is opened.
+    inputs = [path for path in (Path(events), domain_file) if path is not None and path.is_file()]
     for path in files_of(target):
         if any(path.exists() and path.samefile(source) for source in inputs):
             raise ArgumentError("output", str(path), "another file than the events and the list of items")
-    if domain_file is not None and (domain_file.samefile(events) or sha256_file(domain_file) == sha256_file(events)):
+    if domain_file is not None and any(
+        domain_file.samefile(source) or sha256_file(domain_file) == sha256_file(source)
+        for source in inputs
+        if source is not domain_file
+    ):
         raise ArgumentError(
             "domain",
             str(domain_file),

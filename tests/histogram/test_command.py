@@ -109,7 +109,7 @@ BAD_FILES = {
         (["odd.xls", *COLUMNS, *BUDGET], "unknown extension '.xls'"),
         (["gap.csv", *COLUMNS, *BUDGET], "row 1: 'user' is missing"),
         (["other.csv", *COLUMNS, *BUDGET], "no column 'user'"),
-        (["missing.csv", *COLUMNS, *BUDGET], "does not exist"),
+        (["missing.csv", *COLUMNS, *BUDGET], "no such file"),
         (["events.csv", *COLUMNS, "--epsilon", "0", "--delta", "1e-6"], "--epsilon must be"),
         (["events.csv", *COLUMNS, "--epsilon", "1", "--delta", "1"], "--delta must be"),
         (["events.csv", *COLUMNS, *BUDGET, "--rho", "-2"], "--rho must be"),

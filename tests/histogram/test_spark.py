@@ -204,3 +204,33 @@ def test_without_spark_the_extra_is_named() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "elementdp[spark]" in done.stderr
+
+
+def test_the_command_groups_on_spark(session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Inside this process the command finds the active session; its sums are those of the command without Spark."""
+    from click.testing import CliRunner
+
+    from elementdp.cli import cli
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "many").mkdir()
+    pa.parquet.write_table(events(500, 10), tmp_path / "many" / "a.parquet")
+    Path("items.txt").write_text("http://s1.org/0\nhttp://s1.org/1\n")
+    options = "--user user --item url --element domain --epsilon 1 --delta 1e-6 --domain items.txt --rho 2 --seed 1"
+    for name, more in (("spark", f"{tmp_path}/many/*.parquet --engine spark"), ("local", "many/a.parquet")):
+        words = f"histogram {more} {options} --ignore-unknown-items --output {name}.csv".split()
+        done = CliRunner().invoke(cli, words, catch_exceptions=False)
+        assert done.exit_code == 0, done.output
+    assert Path("spark.csv").read_bytes() == Path("local.csv").read_bytes()
+
+
+def test_a_master_needs_spark() -> None:
+    from click.testing import CliRunner
+
+    from elementdp.cli import cli
+
+    names = ["--user", "u", "--item", "i", "--element", "item"]
+    budget = ["--epsilon", "1", "--delta", "1e-6"]
+    done = CliRunner().invoke(cli, ["histogram", "x.csv", *names, *budget, "--master", "yarn"])
+    assert isinstance(done.exception, ArgumentError)
+    assert "--master must be given with --engine spark only" in str(done.exception)
