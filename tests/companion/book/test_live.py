@@ -414,7 +414,7 @@ def test_what_a_page_shows_becomes_live(live: Opened, monkeypatch: pytest.Monkey
     call, inputs = SHOWN[kind]
     call()
     (markup,) = shown
-    assert re.search(r'role="img" aria-label="[^"]{20,}"', markup)
+    assert re.search(r'<svg role="img"[^>]* aria-label="[^"]{20,}"', markup)
     page = live(kind, markup=markup)
     assert page.locator(".edp-live-on").count() == 1
     for label, text in inputs.items():
