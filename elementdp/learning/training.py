@@ -94,6 +94,7 @@ def train(
             data.
         progress: whether a bar shows the loss and the ε spent.
         on_step: sees every :class:`Step`; if it returns True the run ends there, with the guarantee of the steps done.
+            That holds for a rule that looks at neither model nor loss; see the chapter's pitfalls for others.
 
     Returns:
         The model, its guarantee, the noise, the average of the iterates, and a history that is not private.
