@@ -23,8 +23,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from elementdp.learning import Batch, GroupClipper
-from elementdp.learning.noise import add_noise
-from elementdp.learning.randomness import Purpose, Randomness
+from elementdp.learning.noise import FloatArithmetic
+from elementdp.learning.randomness import Randomness
 
 RANDOM = Randomness.secret()
 LOSS = nn.CrossEntropyLoss(reduction="none")
@@ -85,7 +85,7 @@ class Problem:
 
     def noise(self) -> None:
         """The noise of one step, which comes on top of the clipped sum."""
-        add_noise([torch.zeros_like(p) for p in self.model.parameters()], self.rho, RANDOM.stream(Purpose.NOISE))
+        FloatArithmetic(self.rho).add_noise([torch.zeros_like(p) for p in self.model.parameters()], 1.0, RANDOM, 1)
 
     def opacus(self) -> Callable[[], list[Tensor]]:
         """Opacus's gradient of every example, then summed in groups, clipped and added."""
