@@ -12,10 +12,12 @@ from elementdp.errors import ElementdpError, missing_extra
 _COMMANDS = {
     "book": ("elementdp.companion.cli.book", "List, run, sweep and build the notebooks."),
     "claims": ("elementdp.companion.cli.claims", "Check the statements of the paper."),
+    "compose": ("elementdp.cli.compose", "What several releases of one table promise together."),
     "data": ("elementdp.companion.cli.data", "List and fetch the data of the notebooks."),
     "epsilon": ("elementdp.cli.epsilon", "The ε of a training run."),
     "histogram": ("elementdp.cli.histogram", "A private histogram of a table of events."),
     "noise": ("elementdp.cli.noise", "The noise that reaches a target ε."),
+    "report": ("elementdp.cli.report", "A page about a release, for people who are not experts."),
 }
 
 

@@ -1,5 +1,7 @@
 """``elementdp histogram``: a private histogram of a table of events."""
 
+import json
+import os
 import signal
 import sys
 import tempfile
@@ -17,21 +19,24 @@ from elementdp.errors import ArgumentError, ElementdpError
 from elementdp.files import sha256_file
 
 if TYPE_CHECKING:
-    from elementdp.histogram import Engine, PrivateHistogram
+    from elementdp.histogram import Budget, Engine, PrivateHistogram
+
+_LARGE_DELTA = 1e-4
 
 
 @click.command("histogram", cls=Command)
-@click.argument("events")
+@click.argument("events", nargs=-1, required=True)
 @click.option("--user", required=True, help="Column that names the user.")
 @click.option("--item", required=True, help="Column that names the item counted.")
 @click.option(
     "--element",
     required=True,
-    help="What is protected: a column, or 'domain' (of a URL), 'item' (each item), 'user' (all a user has).",
+    help="What is protected: a column (column:NAME if in doubt), or 'domain' (of a URL), 'item' (each item), 'user' "
+    "(all a user has).",
 )
 @click.option("--epsilon", required=True, type=float)
 @click.option("--delta", required=True, type=float)
-@click.option("--count", help="Column of counts; without it each row counts once.")
+@click.option("--count", help="Column of counts or weights; without it each row counts once.")
 @click.option(
     "--domain",
     "domain_file",
@@ -39,6 +44,15 @@ if TYPE_CHECKING:
     help="Public list of items: a text file with one a line, or a table with the --item column. "
     "Must not be read off the events. Without it, items are discovered privately.",
 )
+@click.option(
+    "--engine",
+    type=click.Choice(["local", "spark"]),
+    default="local",
+    show_default=True,
+    help="Where events are grouped: this machine, or Spark, for which EVENTS is a file, folder or glob it reads.",
+)
+@click.option("--master", help="Where Spark runs.  [default: local[*], inside this command]")
+@click.option("--format", "form", type=click.Choice(["csv", "tsv", "jsonl", "parquet"]), help="If no name tells it.")
 @click.option(
     "--bad-rows",
     type=click.Choice(["refuse", "drop"]),
@@ -52,90 +66,190 @@ if TYPE_CHECKING:
     "--rho", type=float, help="Bound on the l2 norm of one element of one user; chosen privately if not given."
 )
 @click.option("--max-items-per-element", type=int, default=100, show_default=True, help="In private discovery.")
+@click.option("--split", help="Shares of the budget, such as discovery=0.2,radius=0.1,clipping=0.02.")
+@click.option(
+    "--budget", type=click.Path(path_type=Path), help="File of releases that share a budget: refuses to go over it."
+)
+@click.option("--top", type=int, help="Write only the largest noisy counts (post-processing).")
+@click.option("--nonnegative", is_flag=True, help="Raise negative counts to 0 (post-processing).")
 @click.option(
     "--output",
     type=click.Path(path_type=Path),
     help=".csv, .tsv, .parquet or .json  [default: EVENTS.histogram.csv here]",
 )
-@click.option(
-    "--engine",
-    type=click.Choice(["local", "spark"]),
-    default="local",
-    show_default=True,
-    help="Where events are grouped: this machine, or Spark, for which EVENTS may be any file, folder or glob it reads.",
-)
-@click.option("--master", help="Where Spark runs.  [default: local[*], inside this command]")
 @click.option("--force", is_flag=True, help="Replace an existing output.")
+@click.option("--dry-run", is_flag=True, help="Check the options, print the noise to expect; read and spend nothing.")
+@click.option("--quiet", is_flag=True, help="Print the names of the files only.")
+@click.option("--json", "as_json", is_flag=True, help="Print the guarantee as JSON instead of words.")
 @click.option("--seed", type=int, help="Repeatable noise, for testing only: such a release protects no one.")
 def command(
-    events: str,
-    output: Path | None,
-    domain_file: Path | None,
-    force: bool,
-    **options: Any,
+    events: tuple[str, ...], output: Path | None, domain_file: Path | None, force: bool, dry_run: bool, **options: Any
 ) -> None:
-    """Write the private histogram of the items in EVENTS (.csv, .tsv, .jsonl, .parquet; one event a row).
+    """Write the private histogram of the items in EVENTS, one event a row.
 
-    Protected is one element of one user: all the events of a user whose items lie in one element. Items come from a
-    public list or are discovered privately; the set of items in the data is itself a secret.
+    EVENTS are files (.csv, .tsv, .jsonl, .parquet, the first three also .gz or .zst), folders, patterns, or - for
+    standard input with --format. Protected is one element of one user: all the events of a user whose items lie in one
+    element. Items come from a public list or are discovered privately; the set of items in the data is itself a secret.
+
+    Exit codes: 0 written, 2 refused (nothing is written), 130 and 143 stopped. Shell completion:
+    eval "$(_ELEMENTDP_COMPLETE=bash_source elementdp)".
     """
-    from elementdp.histogram import write_release
+    from elementdp.histogram import Budget, write_release
     from elementdp.histogram.output import check_output
 
-    target = output or Path(f"{Path(events.rstrip('/')).stem.strip('*') or 'events'}.histogram.csv")
+    say = _sayer(quiet=options["quiet"] or options["as_json"])
+    privacy = Budget(options["epsilon"], options["delta"], _split(options["split"]), options["seed"])
+    if privacy.delta > _LARGE_DELTA:
+        say(f"warning: delta {privacy.delta:g} is no small number; it should be far below 1 over the number of users")
+    if dry_run:
+        return _preview(privacy, domain_file, options)
+    _check_engine(events, options)
+    target = output or _default_output(events[0])
     check_output(target, force=force)
-    _check_apart(events, domain_file, target)
+    _check_apart(events, domain_file, target, options["engine"])
     signal.signal(signal.SIGTERM, _stop)
     with _disk_errors(), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        result = _released(events, domain_file, options)
+        result = _released(events, domain_file, privacy, options, say)
     with _disk_errors():
-        written = write_release(result, target)
+        written = write_release(_processed(result, options), target, force=force)
     for warning in caught:
-        click.echo(f"warning: {warning.message}", err=True)
-    _tell(result)
-    for path in written:
-        click.echo(path)
+        say(f"warning: {warning.message}")
+    _tell(result, say)
+    if options["as_json"]:
+        click.echo(json.dumps(result.as_json() | {"files": list(map(str, written))}, indent=1))
+    else:
+        for path in written:
+            click.echo(os.path.relpath(path))
+    return None
 
 
-def _engine(name: str, master: str | None, progress: Callable[[str, float], None]) -> "Engine":
-    from elementdp.histogram import LocalEngine, SparkEngine
-
-    if name == "local" and master is not None:
-        raise ArgumentError("master", master, "given with --engine spark only")
-    return SparkEngine(master=master) if name == "spark" else LocalEngine(progress=progress)
+def _default_output(events: str) -> Path:
+    name = "stdin" if events == "-" else Path(events.rstrip("/")).stem.strip("*")
+    return Path(f"{name or 'events'}.histogram.csv")
 
 
-def _released(events: str, domain_file: Path | None, options: dict[str, Any]) -> "PrivateHistogram":
+def _sayer(*, quiet: bool) -> Callable[[str], None]:
+    """Words for whoever watches, on standard error."""
+    return (lambda words: None) if quiet else (lambda words: click.echo(words, err=True))
+
+
+def _split(text: str | None) -> Any:
+    from elementdp.histogram import Split
+
+    try:
+        shares = {name: float(share) for name, share in (part.split("=") for part in (text or "").split(",") if part)}
+        return Split(**shares)
+    except (ValueError, TypeError) as error:
+        if isinstance(error, ElementdpError):
+            raise
+        raise ArgumentError("split", text, "such as discovery=0.2,radius=0.1,clipping=0.02") from error
+
+
+def _processed(result: "PrivateHistogram", options: dict[str, Any]) -> "PrivateHistogram":
+    """The release after the post-processing that was asked for."""
+    if options["nonnegative"]:
+        result = result.nonnegative()
+    return result if options["top"] is None else result.top(options["top"])
+
+
+def _released(
+    events: tuple[str, ...],
+    domain_file: Path | None,
+    privacy: "Budget",
+    options: dict[str, Any],
+    say: Callable[[str], None],
+) -> "PrivateHistogram":
     """The release that the options ask for, with a progress bar where someone is watching."""
-    from elementdp.histogram import Budget, Discovery, RowPolicy, private_histogram
+    from elementdp.histogram import Discovery, RowPolicy, private_histogram
     from elementdp.histogram.tables import read_domain
 
-    with progress_bar() as progress:
+    if options["budget"] is not None:
+        _spend(events, domain_file, privacy, options, say)
+    listed = None if domain_file is None else read_domain(domain_file, options["item"])
+    with progress_bar(quiet=options["quiet"] or options["as_json"]) as progress:
         return private_histogram(
-            events,
+            events[0] if options["engine"] == "spark" else list(events),
             user=options["user"],
             item=options["item"],
             element=options["element"],
-            privacy=Budget(options["epsilon"], options["delta"], seed=options["seed"]),
+            privacy=privacy,
             count=options["count"],
-            items=Discovery(options["max_items_per_element"])
-            if domain_file is None
-            else read_domain(domain_file, options["item"]),
+            items=Discovery(options["max_items_per_element"]) if listed is None else listed,
             rho=options["rho"],
             policy=RowPolicy(
                 bad_rows=options["bad_rows"],
                 unknown_items="drop" if options["ignore_unknown_items"] else "refuse",
                 tell=lambda rows: click.echo(f"{rows} bad rows were dropped (for you only)", err=True),
             ),
-            engine=_engine(options["engine"], options["master"], progress),
+            engine=_engine(options, progress),
         )
 
 
+def _engine(options: dict[str, Any], progress: Callable[[str, float], None]) -> "Engine":
+    from elementdp.histogram import LocalEngine, SparkEngine
+
+    if options["engine"] == "local":
+        return LocalEngine(progress=progress, form=options["form"])
+    return SparkEngine(master=options["master"], format={"jsonl": "json"}.get(options["form"], options["form"]))
+
+
+def _check_engine(events: tuple[str, ...], options: dict[str, Any]) -> None:
+    """Refuse what only the other engine can do."""
+    if options["engine"] == "local" and options["master"] is not None:
+        raise ArgumentError("master", options["master"], "given with --engine spark only")
+    if options["engine"] == "spark" and (len(events) > 1 or events[0] == "-" or options["budget"] is not None):
+        raise ArgumentError("engine", "spark", "given with one file, folder or glob, and without --budget")
+
+
+def _spend(
+    events: tuple[str, ...],
+    domain_file: Path | None,
+    privacy: "Budget",
+    options: dict[str, Any],
+    say: Callable[[str], None],
+) -> None:
+    """Enter the release in the budget that it shares with others, before the table is read."""
+    from elementdp.histogram.composition import BudgetFile, ReleaseCost
+    from elementdp.histogram.element_rule import element_rule
+    from elementdp.histogram.tables import open_events
+    from elementdp.privacy import Relation
+
+    if privacy.seed is not None:
+        raise ArgumentError("budget", str(options["budget"]), "left out for a seeded release, which promises nothing")
+    if "-" in events:
+        raise ArgumentError("budget", str(options["budget"]), "left out for standard input, which can be read once")
+    table = open_events(list(events), form=options["form"])
+    rule = element_rule(options["element"], options["user"], options["item"], table.names, table.source)
+    words = (rule.unit.words, rule.words, Relation.REPLACE.words)
+    cost = ReleaseCost.planned(privacy, words, discovers=domain_file is None, chooses_radius=options["rho"] is None)
+    spent, allowed = BudgetFile(options["budget"]).spend(cost)
+    say(f"budget: epsilon {spent:.4g} of {allowed:g} is spent with this release")
+
+
+def _preview(privacy: "Budget", domain_file: Path | None, options: dict[str, Any]) -> None:
+    """What the options would cost and add, without a look at the events."""
+    from elementdp.histogram.budget import Ledger
+    from elementdp.histogram.discovery import Threshold
+
+    ledger = Ledger(privacy, discovers=domain_file is None, chooses_radius=options["rho"] is None)
+    alone = options["element"] in ("item", options["item"])
+    factor = 1.0 if alone else 2**0.5
+    noise = factor / ledger.mu_for("release")
+    rho = options["rho"]
+    click.echo(f"noise of a count: {noise:.4g} times rho" + (f" = {noise * rho:.4g}" if rho is not None else ""))
+    if domain_file is None:
+        most = options["max_items_per_element"]
+        rule = Threshold.of(ledger.mu_for("discovery"), ledger.threshold_delta, most, one_item=alone)
+        needed = rule.value / rule.naming.ball.grid
+        click.echo(f"an item is discovered if about {needed:.4g} groups have it (more if they have other items, too)")
+    click.echo("nothing was read or spent")
+
+
 @contextmanager
-def progress_bar() -> Iterator[Callable[[str, float], None]]:
+def progress_bar(*, quiet: bool = False) -> Iterator[Callable[[str, float], None]]:
     """A line on standard error that says how far each stage is; nothing if standard error is no terminal."""
-    if not sys.stderr.isatty():
+    if quiet or not sys.stderr.isatty():
         yield lambda stage, share: None
         return
     last: dict[str, int] = {}
@@ -153,44 +267,48 @@ def progress_bar() -> Iterator[Callable[[str, float], None]]:
         click.echo(err=True)
 
 
-def _tell(result: "PrivateHistogram") -> None:
-    """What was promised and spent, in words, on standard error."""
+def _tell(result: "PrivateHistogram", say: Callable[[str], None]) -> None:
+    """What was promised and spent, in words."""
     promise = result.as_json()
-    click.echo(f"{promise['statement']}; element: {result.element}", err=True)
-    click.echo(f"{result.histogram.num_rows} items ({promise['items']}), rho {result.rho:g}", err=True)
+    say(f"{promise['statement']}; element: {result.element}")
+    say(f"{result.histogram.num_rows} items ({promise['items']}), rho {result.rho:g}")
     if result.histogram.num_rows == 0:
-        click.echo(
+        say(
             "no item had enough users to be discovered at this epsilon and delta: give --domain, a public list, or "
-            "more epsilon",
-            err=True,
+            "more epsilon"
         )
     elif result.clipped is not None:
-        click.echo(result.clipped.words(), err=True)
-    click.echo(f"{'stage':<16}{'mu':>12}{'delta':>12}{'sensitivity':>14}{'noise':>12}", err=True)
+        say(result.clipped.words())
+    say(f"{'stage':<16}{'mu':>12}{'delta':>12}{'sensitivity':>14}{'noise':>12}")
     for one in result.spent:
         numbers = f"{one.mu:>12.4g}{one.delta:>12.4g}{one.sensitivity:>14.4g}{one.noise:>12.4g}"
-        click.echo(f"{one.stage:<16}{numbers}", err=True)
+        say(f"{one.stage:<16}{numbers}")
 
 
-def _check_apart(events: str, domain_file: Path | None, target: Path) -> None:
+def _check_apart(events: tuple[str, ...], domain_file: Path | None, target: Path, engine: str) -> None:
     """Refuse to write over an input, and to take the events themselves for the public list of items."""
+    from elementdp.histogram.event_files import files_of_table
     from elementdp.histogram.output import files_of
 
-    # What Spark reads need not be a file here; a local file that is not there is refused when it is opened.
-    inputs = [path for path in (Path(events), domain_file) if path is not None and path.is_file()]
+    if engine == "spark":  # what Spark reads need not be a file here
+        read = [path for path in map(Path, events) if path.is_file()]
+    else:
+        read = [file.path for table in events if table != "-" for file in files_of_table(table, "csv")]
+    inputs = read if domain_file is None else [*read, domain_file]
     for path in files_of(target):
         if any(path.exists() and path.samefile(source) for source in inputs):
             raise ArgumentError("output", str(path), "another file than the events and the list of items")
-    if domain_file is not None and any(
-        domain_file.samefile(source) or sha256_file(domain_file) == sha256_file(source)
-        for source in inputs
-        if source is not domain_file
-    ):
+    if domain_file is not None and any(_same(domain_file, source) for source in read):
         raise ArgumentError(
             "domain",
             str(domain_file),
             "a public list, not the events: an item only one user has would be listed because of that user",
         )
+
+
+def _same(one: Path, other: Path) -> bool:
+    alike = one.stat().st_size == other.stat().st_size
+    return one.samefile(other) or (alike and sha256_file(one) == sha256_file(other))
 
 
 @contextmanager

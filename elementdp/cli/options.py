@@ -9,6 +9,11 @@ import click
 from elementdp.errors import ArgumentError, ElementdpError
 
 
+def printable(text: str) -> str:
+    """Text without control characters: a name in somebody's data must not command the terminal."""
+    return "".join(char if char.isprintable() or char == "\n" else repr(char)[1:-1] for char in text)
+
+
 class Command(click.Command):
     """A command with options; what its callback refuses is told in their spelling."""
 
@@ -16,7 +21,7 @@ class Command(click.Command):
         try:
             return super().invoke(ctx)
         except ElementdpError as error:
-            error.args = (_spelled(error, self.params),)
+            error.args = (printable(_spelled(error, self.params)),)
             raise
 
 

@@ -14,7 +14,7 @@ from elementdp.errors import ArgumentError, NoGuaranteeError, at_least, positive
 from elementdp.histogram.noise import DRAW_DELTA, rounding_epsilon
 from elementdp.privacy.curves import gaussian_delta, gaussian_mu
 
-_MARGIN = 2.0**-20
+MARGIN = 2.0**-20
 """Share of ε and δ kept back for the discreteness of the noise; the fine grid needs far less."""
 
 _MOST_COORDINATES = 2.0**24
@@ -89,11 +89,11 @@ class Ledger:
 
     def __post_init__(self) -> None:
         self.epsilon, self.delta, self.split = self.budget.epsilon, self.budget.delta, self.budget.split
-        if math.exp(min(self.epsilon, 700.0)) * _MOST_COORDINATES * DRAW_DELTA > _MARGIN * self.delta / 4:
+        if math.exp(min(self.epsilon, 700.0)) * _MOST_COORDINATES * DRAW_DELTA > MARGIN * self.delta / 4:
             raise ArgumentError(
                 "epsilon", self.epsilon, f"smaller: whole-number noise has no proof for delta {self.delta:g}"
             )
-        kept = 1 - _MARGIN
+        kept = 1 - MARGIN
         self.mu = gaussian_mu(kept * self.epsilon, kept * (self.delta - self.threshold_delta))
 
     @property
@@ -125,7 +125,9 @@ class Ledger:
 
     def check(self) -> None:
         """Refuse, before anything leaves, if the stages cost more than the (ε, δ) asked for."""
-        if self._rounding > self.epsilon or self.total_delta() > self.delta:
+        drawn = (1 + math.exp(min(self.epsilon, 700.0))) * self._coordinates * DRAW_DELTA
+        within = self._rounding <= MARGIN * self.epsilon and drawn <= MARGIN * self.delta
+        if not within or self.total_delta() > self.delta:
             raise NoGuaranteeError(
                 f"whole-number noise this small is not proved ({self.epsilon:g}, {self.delta:g})-private: "
                 "ask for a smaller epsilon or a larger delta"

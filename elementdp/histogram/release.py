@@ -3,28 +3,27 @@
 import math
 import warnings
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from elementdp import __version__
 from elementdp.elements import Partition
-from elementdp.errors import ArgumentError
+from elementdp.errors import ArgumentError, at_least
 from elementdp.histogram.bad_rows import RowPolicy
 from elementdp.histogram.budget import Budget, Ledger, Spent
-from elementdp.histogram.clipping import LEVELS, Clipped, ClippingQuery
-from elementdp.histogram.discovery import Threshold, discover
-from elementdp.histogram.element_rule import element_rule
-from elementdp.histogram.engine import Columns, Engine, GroupedEvents, Measure
+from elementdp.histogram.clipping import Clipped
+from elementdp.histogram.discovery import Threshold
+from elementdp.histogram.element_rule import ElementRule, element_rule
+from elementdp.histogram.engine import Columns, Engine, EventSource
 from elementdp.histogram.items import Discovery, ItemList
 from elementdp.histogram.local import LocalEngine
-from elementdp.histogram.noise import AddNoise, Integers, exact_noise, scale_for, seeded_noise
-from elementdp.histogram.projection import GridBall, GroupCounts
-from elementdp.histogram.radius import RadiusSearch, balance
+from elementdp.histogram.noise import AddNoise, exact_noise, seeded_noise
+from elementdp.histogram.projection import GridBall
 from elementdp.histogram.spark import SparkEngine, is_spark_frame
+from elementdp.histogram.stages import ListedGroups, clipped_share, discovered_items, noisy_table, private_ball
 from elementdp.privacy import Guarantee, Relation
 
 ElementLike = str | Partition | Callable[[str], Hashable]
@@ -50,6 +49,7 @@ class PrivateHistogram:
         spent: what each stage of the release cost.
         discovered: whether the items were discovered privately.
         seeded: whether the noise was seeded, for tests.
+        processing: what was done to the counts after the noise, in words.
 
     >>> table = pa.table({"user": ["ann", "bob", "bob"], "word": ["tea", "tea", "milk"]})
     >>> result = private_histogram(
@@ -67,6 +67,26 @@ class PrivateHistogram:
     spent: tuple[Spent, ...]
     discovered: bool
     seeded: bool
+    processing: tuple[str, ...] = ()
+
+    def top(self, number: int) -> "PrivateHistogram":
+        """The items with the largest noisy counts only: post-processing, which costs no privacy.
+
+        Chosen because they are large, their counts are too large on average.
+        """
+        at_least("top", number, 1)
+        table = self.histogram.sort_by([("count", "descending")]).slice(0, number)
+        words = f"only the {number} largest noisy counts, which are too large on average for being chosen"
+        return replace(self, histogram=table, processing=(*self.processing, words))
+
+    def nonnegative(self) -> "PrivateHistogram":
+        """Negative counts raised to 0: post-processing, after which sums of counts are too large on average."""
+        table = self.histogram
+        for name in ("count", "low", "high"):
+            place = table.schema.get_field_index(name)
+            table = table.set_column(place, name, pa.array(np.maximum(table.column(name).to_numpy(), 0.0)))
+        words = "negative counts raised to 0, so that sums of counts are too large on average"
+        return replace(self, histogram=table, processing=(*self.processing, words))
 
     def as_json(self) -> dict[str, Any]:
         """The guarantee and how it was come by, for the file that carries it."""
@@ -83,6 +103,7 @@ class PrivateHistogram:
             "intervals": "low and high cover the noise in 95 of 100 cases, not what the bound rho removed",
             "noise": "rounded Gaussian, seeded" if self.seeded else "discrete Gaussian, by tables in 128 bits",
             "items": "discovered privately" if self.discovered else "public list",
+            "post-processing": list(self.processing),
             "spent": [vars(one) | unpromised for one in self.spent],
             "elementdp": __version__,
         }
@@ -104,8 +125,9 @@ def private_histogram(
     """The histogram of ``item``, (ε, δ)-private for one element of one user, whatever the table holds.
 
     Args:
-        table: a CSV, TSV, JSON lines or Parquet file, a pandas frame, an Arrow table or a Spark DataFrame, one event
-            a row.
+        table: one event a row. Files (CSV, TSV, JSON lines or Parquet, also .gz and .zst: a path, a folder, a pattern
+            or a list of these), a Spark DataFrame, or anything with ``__arrow_c_stream__``: a frame of pandas or
+            polars, an Arrow table, reader or dataset.
         user: the column that names the user.
         item: the column that names the item counted.
         element: what is protected: a column, ``"domain"`` (of a URL), ``"item"``, ``"user"`` (user-level privacy), or
@@ -137,46 +159,12 @@ def private_histogram(
     >>> result.histogram["item"].to_pylist() == sites
     True
     >>> print(result.guarantee)
-    (1, 1e-06)-DP for one element of one user (replace)
+    (1, 1e-06)-DP for one element of one user (data replaced by any other; no sampling)
     """
-    public = None if items is None or isinstance(items, Discovery) else ItemList.public(items)
-    rules = policy or RowPolicy()
-    if rules.unknown_items == "drop" and public is None:
-        raise ArgumentError(
-            "ignore_unknown_items",
-            True,
-            "given with a public list of items (items, --domain) only: without one no item is unknown",
-        )
-    ledger = Ledger(privacy, discovers=public is None, chooses_radius=rho is None)
-    ball = None if rho is None else GridBall.of(rho)
-    add_noise = _noise(privacy)
+    plan = _Plan.of(privacy, items, rho, policy or RowPolicy())
     source = (engine or _engine_for(table)).open(table)
     rule = element_rule(element, user, item, source.names, source.source)
-    threshold = None
-    if public is not None:
-        rule.check(public.items)
-    else:
-        named = items if isinstance(items, Discovery) else Discovery()
-        threshold = Threshold.of(
-            ledger.mu_for("discovery"), ledger.threshold_delta, named.max_items_per_element, one_item=rule.alone
-        )
-    with source.grouped(Columns(user, item, count), rule, public, rules) as groups:
-        listed = public if threshold is None else _discovered(groups, threshold, ledger, add_noise)
-        assert listed is not None
-        data = _Listed(groups, listed, rule.shared_by(listed.items), whole=count is None)
-        ball = ball or _private_ball(data, ledger, add_noise)
-        sums, lost = data.sums(ball)
-    histogram = _noisy_table(data, sums, ball, ledger, add_noise)
-    return PrivateHistogram(
-        histogram=histogram,
-        guarantee=Guarantee(*_promised(privacy), rule.unit, Relation.REPLACE),
-        element=rule.words,
-        rho=ball.rho,
-        clipped=_clipped(data, lost, histogram, ball, ledger, add_noise),
-        spent=tuple(ledger.spent),
-        discovered=public is None,
-        seeded=privacy.seed is not None,
-    )
+    return plan.released(source, Columns(user, item, count), rule)
 
 
 def heavy_hitters(
@@ -219,114 +207,70 @@ def _engine_for(table: object) -> Engine:
 def _noise(privacy: Budget) -> AddNoise:
     if privacy.seed is None:
         return exact_noise
-    warnings.warn("a seeded release is for testing only: whoever knows the seed can take the noise off", stacklevel=3)
+    warnings.warn("a seeded release is for testing only: whoever knows the seed can take the noise off", stacklevel=4)
     return seeded_noise(privacy.seed)
 
 
-def _promised(privacy: Budget) -> tuple[float, float]:
-    return (privacy.epsilon, privacy.delta) if privacy.seed is None else (math.inf, 1.0)
-
-
 @dataclass(frozen=True)
-class _Listed:
-    """The groups, seen on the items of a list only.
+class _Plan:
+    """What a release asks for, checked before a table is opened."""
 
-    ``shared`` has for each item how many of the list may lie in its element; ``whole``: all counts are whole numbers.
-    """
+    privacy: Budget
+    public: ItemList | None
+    discovery: Discovery
+    ball: GridBall | None
+    policy: RowPolicy
+    add_noise: AddNoise
 
-    groups: GroupedEvents
-    listed: ItemList
-    shared: NDArray[np.int64]
-    whole: bool
+    @classmethod
+    def of(
+        cls, privacy: Budget, items: Iterable[object] | Discovery | None, rho: float | None, policy: RowPolicy
+    ) -> "_Plan":
+        discovery = items if isinstance(items, Discovery) else Discovery()
+        public = None if items is None or isinstance(items, Discovery) else ItemList.public(items)
+        if policy.unknown_items == "drop" and public is None:
+            raise ArgumentError(
+                "ignore_unknown_items",
+                True,
+                "given with a public list of items (items, --domain) only: without one no item is unknown",
+            )
+        plan = cls(privacy, public, discovery, None if rho is None else GridBall.of(rho), policy, _noise(privacy))
+        plan.ledger()
+        return plan
 
-    @property
-    def alone(self) -> NDArray[np.bool_]:
-        """Whether an item is alone in its element."""
-        return self.shared <= 1
+    def ledger(self) -> Ledger:
+        """The budget, nothing of it spent."""
+        return Ledger(self.privacy, discovers=self.public is None, chooses_radius=self.ball is None)
 
-    @property
-    def most_items(self) -> int:
-        """K: the most items of one element."""
-        return int(self.shared.max(initial=1))
+    def threshold(self, ledger: Ledger, rule: ElementRule) -> Threshold | None:
+        """The threshold of discovery; a public list needs none, and its items must have elements."""
+        if self.public is not None:
+            rule.check(self.public.items)
+            return None
+        most = self.discovery.max_items_per_element
+        return Threshold.of(ledger.mu_for("discovery"), ledger.threshold_delta, most, one_item=rule.alone)
 
-    def add_up(self, measure: Measure, stage: str) -> Integers:
-        """The sum of ``measure`` over all groups."""
-        return self.groups.add_up(measure, self.listed, self.alone, stage)
-
-    def sums(self, ball: GridBall) -> tuple[Integers, Integers]:
-        """The projected counts of each item, summed over groups, in steps of the ball's grid; and the weight lost."""
-        query = ClippingQuery(ball, self.most_items, 0.0)
-
-        size = len(self.listed)
-
-        def projected(groups: GroupCounts) -> Integers:  # goes to other machines: it must not hold the table
-            total = np.zeros(size, dtype=np.int64)
-            np.add.at(total, groups.items, groups.project(ball))
-            return np.concatenate([total, query.measure(groups)])
-
-        both = self.add_up(projected, "adding up")
-        return both[: len(self.listed)], both[len(self.listed) :]
-
-    def scales(self, ball: GridBall, mu: float) -> NDArray[np.float64]:
-        """The noise of each item that costs μ, in steps of the ball's grid."""
-        alone, shared = (scale_for(ball.sensitivity(one_item=one), mu) for one in (True, False))
-        return np.where(self.alone, alone, shared)
-
-
-def _discovered(groups: GroupedEvents, rule: Threshold, ledger: Ledger, add_noise: AddNoise) -> ItemList:
-    """The items by :mod:`elementdp.histogram.discovery`, paid for."""
-    found = discover(groups, rule, add_noise)
-    grid = rule.naming.ball.grid
-    spent = Spent(
-        "discovery", ledger.mu_for("discovery"), ledger.threshold_delta, rule.sensitivity / grid, rule.scale / grid
-    )
-    ledger.pay(spent, grid_scale=rule.scale, coordinates=2 * rule.naming.most_items)
-    return found
-
-
-def _private_ball(data: _Listed, ledger: Ledger, add_noise: AddNoise) -> GridBall:
-    """ρ by :mod:`elementdp.histogram.radius`, on the items of the release."""
-    search = RadiusSearch.of(ledger.mu_for("radius"), data.most_items, whole=data.whole)
-    above = data.add_up(search.measure, "choosing rho")
-    unit = GridBall.of(1.0)
-    wanted = balance(data.scales(unit, ledger.mu_for("release")) / unit.grid)
-    moved = math.sqrt(search.steps) * search.bound / search.unit
-    spent = Spent("choice of rho", ledger.mu_for("radius"), 0.0, moved, search.noise)
-    ledger.pay(spent, grid_scale=search.scale, coordinates=search.steps)
-    return GridBall.of(search.choose(above, wanted, add_noise))
-
-
-def _clipped(
-    data: _Listed, lost: Integers, histogram: pa.Table, ball: GridBall, ledger: Ledger, add_noise: AddNoise
-) -> Clipped | None:
-    """The share of the weight that the projection removed, if the split of the budget pays for it."""
-    if not (mu := ledger.mu_for("clipping")):
-        return None
-    query = ClippingQuery.of(ball, data.most_items, mu)
-    ledger.pay(
-        Spent("clipped share", mu, 0.0, math.sqrt(len(LEVELS)), query.noise),
-        grid_scale=query.scale,
-        coordinates=len(LEVELS),
-    )
-    ledger.check()
-    kept, noise = (histogram.column(name).to_numpy() for name in ("count", "noise"))
-    return query.estimate(lost, float(kept.sum()), float(np.sqrt(np.square(noise).sum())), add_noise)
-
-
-def _noisy_table(data: _Listed, sums: Integers, ball: GridBall, ledger: Ledger, add_noise: AddNoise) -> pa.Table:
-    """The sums with noise of each item's own scale, once the ledger has found that the budget allows it."""
-    scales = data.scales(ball, ledger.mu_for("release"))
-    noise = scales / ball.grid
-    widest = ball.sensitivity(one_item=bool(data.alone.all()))
-    spent = Spent("release", ledger.mu_for("release"), 0.0, widest / ball.grid, float(noise.max(initial=0.0)))
-    ledger.pay(spent, grid_scale=float(scales.min(initial=math.inf)), coordinates=len(scales))
-    ledger.check()
-    noisy = np.empty_like(sums)
-    for scale in np.unique(scales).tolist():
-        places = np.flatnonzero(scales == scale)
-        noisy[places] = add_noise(sums[places], scale)
-    digits = max(0, math.ceil(2 - math.log10(noise.min(initial=1e9))))  # digits far below the noise say nothing
-    counts = np.round(noisy / ball.grid, digits)
-    low, high = (np.round(counts + side * 1.96 * noise, digits) for side in (-1, 1))
-    names = pa.array(data.listed.items, pa.string())
-    return pa.table({"item": names, "count": counts, "noise": noise, "low": low, "high": high})
+    def released(self, source: EventSource, columns: Columns, rule: ElementRule) -> PrivateHistogram:
+        """The stages, one after the other."""
+        ledger, add_noise = self.ledger(), self.add_noise
+        threshold = self.threshold(ledger, rule)
+        with source.grouped(columns, rule, self.public, self.policy) as groups:
+            listed = self.public if threshold is None else discovered_items(groups, threshold, ledger, add_noise)
+            assert listed is not None
+            data = ListedGroups(groups, listed, rule.shared_by(listed.items), whole=columns.count is None)
+            ball = self.ball or private_ball(data, ledger, add_noise)
+            sums, lost = data.sums(ball)
+        histogram = noisy_table(data, sums, ball, ledger, add_noise)
+        clipped = clipped_share(data, lost, histogram, ball, ledger, add_noise)
+        seeded = self.privacy.seed is not None
+        promised = (math.inf, 1.0) if seeded else (self.privacy.epsilon, self.privacy.delta)
+        return PrivateHistogram(
+            histogram=histogram,
+            guarantee=Guarantee(*promised, rule.unit, Relation.REPLACE),
+            element=rule.words,
+            rho=ball.rho,
+            clipped=clipped,
+            spent=tuple(ledger.spent),
+            discovered=self.public is None,
+            seeded=seeded,
+        )

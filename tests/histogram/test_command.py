@@ -168,3 +168,94 @@ def test_help_needs_no_torch() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "--epsilon" in done.stdout
+
+
+def test_a_dry_run_reads_and_writes_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = set(folder.iterdir())
+    assert run(monkeypatch, "not-there.csv", *COLUMNS, *BUDGET, "--dry-run", "--rho", "2") == 0
+    said = capsys.readouterr().out
+    assert "noise of a count" in said
+    assert "discovered if about" in said
+    assert "nothing was read or spent" in said
+    assert set(folder.iterdir()) == before
+    assert run(monkeypatch, "not-there.csv", *COLUMNS, "--epsilon", "0", "--delta", "1e-6", "--dry-run") == 2
+
+
+def test_json_quiet_top_and_several_files(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = ["events.csv", "events.csv", *COLUMNS, *BUDGET, "--domain", "list.txt", "--top", "2", "--nonnegative"]
+    assert run(monkeypatch, *given, "--json", "--output", "a.csv") == 0
+    said = capsys.readouterr()
+    assert json.loads(said.out)["epsilon"] == 1.0
+    assert said.err == ""
+    assert run(monkeypatch, *given, "--quiet", "--output", "b.csv") == 0
+    said = capsys.readouterr()
+    assert said.out.split() == ["b.csv.guarantee.json", "b.csv"]
+    assert said.err == ""
+    assert pd.read_csv("b.csv").shape == (2, 5)
+    assert len(json.loads(Path("b.csv.guarantee.json").read_text())["post-processing"]) == 2
+
+
+def test_the_split_is_the_one_asked_for(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = ["events.csv", *COLUMNS, *BUDGET, "--output", "a.csv"]
+    assert run(monkeypatch, *given, "--split", "discovery=0.5,clipping=0") == 0
+    stages = {one["stage"]: one["mu"] for one in json.loads(Path("a.csv.guarantee.json").read_text())["spent"]}
+    total = sum(mu**2 for mu in stages.values())
+    assert stages["discovery"] ** 2 == pytest.approx(total / 2)
+    assert "clipped share" not in stages
+    for bad in ("discovery=2", "discovery", "nothing=0.1", "discovery=x"):
+        assert run(monkeypatch, *given, "--force", "--split", bad) == 2
+        assert "--split" in capsys.readouterr().err or bad == "discovery=2"
+
+
+def test_a_large_delta_is_warned_about(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(monkeypatch, "events.csv", *COLUMNS, "--epsilon", "1", "--delta", "0.1") == 0
+    assert "delta 0.1 is no small number" in capsys.readouterr().err
+
+
+def other_command(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["elementdp", *arguments])
+    try:
+        main()
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    return 0
+
+
+def test_releases_share_a_budget_combine_and_are_reported(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("budget.jsonl").write_text('{"epsilon": 1.7, "delta": 1e-5}\n')
+    given = ["events.csv", *COLUMNS, *BUDGET, "--budget", "budget.jsonl"]
+    assert run(monkeypatch, *given, "--output", "a.csv") == 0
+    assert run(monkeypatch, *given, "--output", "b.csv") == 0
+    assert run(monkeypatch, *given, "--output", "c.csv") == 0
+    capsys.readouterr()
+    assert run(monkeypatch, *given, "--output", "d.csv") == 2
+    assert "nothing was spent" in capsys.readouterr().err
+    assert not Path("d.csv").exists()
+    assert other_command(monkeypatch, "compose", "a.csv.guarantee.json", "b.csv", "--json") == 0
+    together = json.loads(capsys.readouterr().out)
+    assert 1.0 < together["epsilon"] < 2.0
+    assert other_command(monkeypatch, "report", "a.csv.guarantee.json") == 0
+    assert "What this release protects" in Path("a.csv.guarantee.html").read_text()
+    assert other_command(monkeypatch, "report", "a.csv.guarantee.json") == 2
+    (folder / "junk.json").write_text("{}")
+    assert other_command(monkeypatch, "compose", "junk.json") == 2
+
+
+def test_escapes_in_the_data_do_not_reach_the_terminal(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("bad.csv").write_text("user,\x1b[31murl\nu,x\n")
+    assert run(monkeypatch, "bad.csv", *COLUMNS, *BUDGET) == 2
+    Path("wide.csv").write_text("user,url\nu,x,\x1b[31m\n")
+    assert run(monkeypatch, "wide.csv", *COLUMNS, *BUDGET) == 2
+    assert "\x1b" not in capsys.readouterr().err

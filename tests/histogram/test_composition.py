@@ -1,0 +1,140 @@
+"""Several releases together: the Gaussian curve of all their stages, a budget that holds, and a page in plain words."""
+
+import json
+import math
+import multiprocessing
+from itertools import product
+from pathlib import Path
+
+import mpmath as mp
+import pytest
+
+from elementdp.errors import ArgumentError, ElementdpError, NoGuaranteeError
+from elementdp.histogram import Budget
+from elementdp.histogram.composition import BudgetFile, ReleaseCost, composed_epsilon
+from elementdp.histogram.report import page, right_at_most
+
+WORDS = ("one element of one user", "each url", "data replaced by any other")
+
+
+def cost(epsilon: float = 1.0, delta: float = 1e-6, words: tuple[str, str, str] = WORDS) -> ReleaseCost:
+    return ReleaseCost.planned(Budget(epsilon, delta), words, discovers=True, chooses_radius=True)
+
+
+def exact_delta(epsilon: float, mu: float) -> float:
+    with mp.workdps(40):
+        m, e = mp.mpf(mu), mp.mpf(epsilon)
+        return float(mp.ncdf(m / 2 - e / m) - mp.exp(e) * mp.ncdf(-m / 2 - e / m))
+
+
+def test_one_release_costs_what_it_promised() -> None:
+    epsilon, delta = composed_epsilon([cost(1.0, 1e-6)])
+    assert delta == 1e-6
+    assert 1.0 - 1e-4 <= epsilon <= 1.0 + 1e-4
+
+
+@pytest.mark.parametrize("number", [2, 5, 40])
+def test_many_releases_are_the_gaussian_of_all_stages(number: int) -> None:
+    costs = [cost(0.5, 1e-7) for _ in range(number)]
+    epsilon, delta = composed_epsilon(costs)
+    assert delta == pytest.approx(number * 1e-7)
+    mu = math.sqrt(sum(one.mu**2 for one in costs))
+    total = exact_delta(epsilon, mu) + sum(one.threshold_delta for one in costs)
+    assert 0.99 * delta <= total <= delta
+    assert epsilon < number * 0.5
+
+
+def test_a_smaller_delta_costs_a_larger_epsilon() -> None:
+    costs = [cost(), cost()]
+    assert composed_epsilon(costs, 1.5e-6)[0] > composed_epsilon(costs)[0]
+    with pytest.raises(NoGuaranteeError, match="too small"):
+        composed_epsilon(costs, 1e-7)
+
+
+@pytest.mark.parametrize("place", range(3))
+def test_what_does_not_combine_is_refused(place: int) -> None:
+    other = list(WORDS)
+    other[place] = "something else"
+    with pytest.raises(NoGuaranteeError, match="do not combine"):
+        composed_epsilon([cost(), cost(words=(other[0], other[1], other[2]))])
+
+
+def test_a_seeded_release_does_not_combine() -> None:
+    with pytest.raises(NoGuaranteeError, match="seeded"):
+        ReleaseCost.of({"epsilon": None, "spent": []})
+
+
+def budget(path: Path, epsilon: float) -> BudgetFile:
+    path.write_text(json.dumps({"epsilon": epsilon, "delta": 1e-5}) + "\n")
+    return BudgetFile(path)
+
+
+def test_a_budget_refuses_to_go_over_and_remembers(tmp_path: Path) -> None:
+    file = budget(tmp_path / "budget", 2.0)
+    spent = 0.0
+    for _ in range(2):
+        now, allowed = file.spend(cost())
+        assert spent < now <= allowed == 2.0
+        spent = now
+    before = file.path.read_bytes()
+    with pytest.raises(NoGuaranteeError, match="nothing was spent"):
+        for _ in range(5):
+            before = file.path.read_bytes()
+            file.spend(cost())
+    assert file.path.read_bytes() == before
+
+
+def spend_once(path: Path) -> None:
+    BudgetFile(path).spend(cost(0.1))
+
+
+def test_releases_at_once_are_all_entered(tmp_path: Path) -> None:
+    file = budget(tmp_path / "budget", 50.0)
+    context = multiprocessing.get_context("spawn")
+    workers = [context.Process(target=spend_once, args=(file.path,)) for _ in range(3)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert len(file.path.read_text().splitlines()) == 4
+
+
+@pytest.mark.parametrize("content", ["", "not JSON\n", '{"epsilon": 1}\n', '{"epsilon": 1, "delta": 1e-5}\n{"epsi'])
+def test_a_broken_budget_is_refused(content: str, tmp_path: Path) -> None:
+    (tmp_path / "budget").write_text(content)
+    with pytest.raises(ElementdpError):
+        BudgetFile(tmp_path / "budget").spend(cost())
+    assert (tmp_path / "budget").read_text() == content
+    with pytest.raises(ArgumentError, match="budget"):
+        BudgetFile(tmp_path / "none").spend(cost())
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 0.0), (1.0, 0.01), (3.0, 1e-6)])
+@pytest.mark.parametrize("before", [0.5, 0.1, 0.01])
+def test_no_guess_is_right_more_often_than_the_page_says(before: float, epsilon: float, delta: float) -> None:
+    """All guesses on a grid of (q, p) that (ε, δ) allows."""
+    grid = [k / 200 for k in range(201)]
+    ratio = math.exp(epsilon)
+    allowed = [
+        (q, p)
+        for q, p in product(grid, grid)
+        if p <= ratio * q + delta and 1 - q <= ratio * (1 - p) + delta and q <= ratio * p + delta
+    ]
+    best = max(before * p + (1 - before) * (1 - q) for q, p in allowed)
+    assert best <= right_at_most(before, epsilon, delta) + 1e-12
+    assert right_at_most(before, epsilon, delta) <= best + 0.02
+
+
+def test_the_page_says_what_is_promised_and_escapes_what_it_quotes() -> None:
+    promise = {
+        "statement": "…", "unit": WORDS[0], "element": "<script>", "relation": WORDS[2], "epsilon": 1.0, "delta": 1e-6,
+        "rho": 2.0, "clipped": None, "intervals": "low and high", "noise": "discrete", "items": "public list",
+        "spent": [{"stage": "release", "mu": 0.2, "delta": 0.0, "sensitivity": 1.0, "noise": 5.0}], "elementdp": "0.1",
+    }  # fmt: skip
+    text = page(promise)
+    assert "<script>" not in text
+    assert "73.1%" in text  # e/(1 + e)
+    assert "http" not in text
+    assert 'privacy_unit: "one element of one user"' in text.replace("&quot;", '"')
+    with pytest.raises(NoGuaranteeError):
+        page(promise | {"epsilon": None})
