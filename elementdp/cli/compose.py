@@ -9,7 +9,7 @@ from elementdp.cli.options import Command
 
 
 @click.command("compose", cls=Command)
-@click.argument("guarantees", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("guarantees", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--delta", type=float, help="The delta of the joint promise  [default: the sum of theirs]")
 @click.option("--json", "as_json", is_flag=True, help="For machines.")
 def command(guarantees: tuple[Path, ...], delta: float | None, as_json: bool) -> None:

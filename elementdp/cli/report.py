@@ -8,7 +8,7 @@ from elementdp.cli.options import Command
 
 
 @click.command("report", cls=Command)
-@click.argument("guarantee", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("guarantee", type=click.Path(path_type=Path))
 @click.option("--output", type=click.Path(path_type=Path), help="[default: GUARANTEE.html here]")
 @click.option("--force", is_flag=True, help="Replace an existing page.")
 def command(guarantee: Path, output: Path | None, force: bool) -> None:
