@@ -75,7 +75,10 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def url(address: str, folder: Path, progress: Progress = silent) -> Path:
-    """Fetch an official file over HTTP; a download cut off goes on where it stopped if the file is still the same."""
+    """Fetch an official file over HTTP; a download cut off goes on where it stopped if the file is still the same.
+
+    pooch would start over, and verifies the packing; our hashes are of the content, whichever way it came.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     name = address.rsplit("/", 1)[-1]
     whole, part, tag = folder / name, folder / f"{name}.part", folder / f"{name}.etag"

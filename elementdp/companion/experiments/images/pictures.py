@@ -29,7 +29,10 @@ def largest_elements(photos: PhotoSet, clusters: int, seed: int, name: str, rows
         caption=f"Some of each of the largest of {clusters} elements, with its commonest label. Data: {photos.label}.",
         figure=_sheet(photos, sheet, columns, titles),
         alt=f"{rows} rows of pictures, one row an element: {'; '.join(titles)}. Pictures in a row look alike.",
-        numbers={f"{name}-pure": f"{100 * commonest / len(elements):.0f}"},
+        numbers={
+            f"{name}-pure": f"{100 * commonest / len(elements):.0f}",
+            f"{name}-kind": "invented pictures, a stand-in for photos" if photos.stand_in else "real photos",
+        },
     )
 
 

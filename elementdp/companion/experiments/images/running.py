@@ -100,6 +100,20 @@ class RunResult:
         """The ε the run really has."""
         return Band.between(self.true_low, self.true_up)
 
+    def summary(self) -> dict[str, object]:
+        """The run as a row of results: what was asked for, the noise, the true ε and the best accuracy."""
+        return {
+            "accounting": self.accounting,
+            "unit": self.unit,
+            "epsilon": self.epsilon if self.private else None,
+            "k": self.k,
+            "K": self.clusters,
+            "n": self.users,
+            "sigma": self.sigma,
+            "true_epsilon": self.true_up if self.private else None,
+            "accuracy": self.reached,
+        }
+
     @property
     def passes(self) -> list[float]:
         """How often a user was drawn by then, on average: curves with different rates are compared at equal passes."""
