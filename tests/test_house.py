@@ -108,7 +108,6 @@ def test_no_two_modules_import_each_other() -> None:
     assert not waiting, "these import each other in a circle, or import what does"
 
 
-@pending
 def test_no_class_name_is_used_twice() -> None:
     homes: dict[str, list[str]] = defaultdict(list)
     for module in modules():
