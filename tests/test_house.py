@@ -23,7 +23,7 @@ BELOW = {  # each room of the library, and the rooms it may import
     "cli": LIBRARY,
     "companion": {*LIBRARY, "cli"},
 }
-pending = pytest.mark.xfail(reason="some rooms are still being rearranged", strict=False)
+REARRANGED = {"heavy-hitters.md", "histograms.md", "mechanisms.md"}  # pages whose plumbing still has to move
 MOST_PARAMETERS, MOST_LINES, MOST_CELL_LINES, MOST_COLUMNS = 10, 60, 20, 80
 
 
@@ -144,14 +144,14 @@ def _told(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return (first.end_lineno or 0) - first.lineno + 1 if ast.get_docstring(node) is not None else 0
 
 
-@pending
 def test_cells_are_short() -> None:
-    assert not [(page, lines[0]) for page, _, lines in cells() if len(lines) > MOST_CELL_LINES]
+    long = {(page, lines[0]) for page, _, lines in cells() if len(lines) > MOST_CELL_LINES}
+    assert not {cell for cell in long if cell[0] not in REARRANGED}
 
 
-@pending
 def test_shown_cells_are_narrow() -> None:
-    assert not [(page, line) for page, shown, lines in cells() if shown for line in lines if len(line) > MOST_COLUMNS]
+    wide = {(page, line) for page, shown, lines in cells() if shown for line in lines if len(line) > MOST_COLUMNS}
+    assert not {line for line in wide if line[0] not in REARRANGED}
 
 
 @pytest.mark.parametrize("package", ["elementdp", "elementdp.privacy"])

@@ -8,13 +8,9 @@ import pytest
 
 import elementdp
 
-PENDING = {"private_histogram"}  # its room is still being rearranged
-
 
 @pytest.mark.parametrize("name", elementdp.__all__)
-def test_the_docstring_has_an_example_that_runs(name: str, request: pytest.FixtureRequest) -> None:
-    if name in PENDING:
-        request.applymarker(pytest.mark.xfail(strict=False))
+def test_the_docstring_has_an_example_that_runs(name: str) -> None:
     value = getattr(elementdp, name)
     names = vars(sys.modules[value.__module__]) | {public: getattr(elementdp, public) for public in elementdp.__all__}
     (test,) = doctest.DocTestFinder(recurse=False).find(value, name, globs=names)
@@ -24,9 +20,7 @@ def test_the_docstring_has_an_example_that_runs(name: str, request: pytest.Fixtu
 
 
 @pytest.mark.parametrize("name", elementdp.__all__)
-def test_the_docstring_names_every_argument(name: str, request: pytest.FixtureRequest) -> None:
-    if name in PENDING:
-        request.applymarker(pytest.mark.xfail(strict=False))
+def test_the_docstring_names_every_argument(name: str) -> None:
     value = getattr(elementdp, name)
     if name in ("Sampler", "Unit"):  # enumerations, looked up by value
         return
