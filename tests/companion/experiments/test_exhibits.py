@@ -4,7 +4,7 @@ import matplotlib.pyplot as plt
 import pytest
 
 from elementdp.companion.experiments.closing import ClosingPage, sampler_noise
-from elementdp.companion.experiments.images import CifarPage, PhotosPage
+from elementdp.companion.experiments.images import CifarPage, PaperLength, PhotosPage
 from elementdp.companion.experiments.logistic import LogisticPage
 from elementdp.companion.experiments.words import WordsPage
 
@@ -12,6 +12,7 @@ EXHIBITS = {
     WordsPage: ("figure_two", "sentences", "elements", "linearity", "private_radius", "readings", "choices"),
     LogisticPage: ("figure_three", "sentences", "true_axis", "baselines", "rate_table"),
     PhotosPage: ("figure_four", "sentences", "accountings", "longer", "where_it_stops", "own_rates", "tuning"),
+    PaperLength: ("noise", "curves", "sentences"),
     CifarPage: ("figure_five", "sentences", "who_is_ahead", "own_rates", "longer", "tuning"),
 }
 

@@ -5,6 +5,7 @@ from elementdp.companion.experiments.images.cifar_page import CifarPage
 from elementdp.companion.experiments.images.comparison import gap
 from elementdp.companion.experiments.images.drawing import called, draw
 from elementdp.companion.experiments.images.exhibits import live_run
+from elementdp.companion.experiments.images.paper_length import PaperLength
 from elementdp.companion.experiments.images.photo_set import PhotoSet, reduced
 from elementdp.companion.experiments.images.photos_page import PhotosPage
 from elementdp.companion.experiments.images.pictures import album, largest_elements
@@ -53,6 +54,7 @@ __all__ = [
     "Hyperparameters",
     "ImagePlan",
     "ImageTask",
+    "PaperLength",
     "PhotoSet",
     "PhotosPage",
     "PhotosPlan",

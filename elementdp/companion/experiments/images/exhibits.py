@@ -5,12 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 
 from elementdp.companion.exhibit import Exhibit
-from elementdp.companion.experiments.bars import Z_95
+from elementdp.companion.experiments.bars import PAPER_BAR, Z_95
 from elementdp.companion.experiments.images.advantage import Advantage, rates_tried
 from elementdp.companion.experiments.images.drawing import Value, called, draw, draw_legend_curves
 from elementdp.companion.experiments.images.photo_set import PhotoSet
@@ -64,6 +65,31 @@ def training_curves(results: Sequence[RunResult], title: str, best: int, *, pass
     )
     axis.legend(loc="upper center", bbox_to_anchor=(0.45, -0.18), frameon=False)
     ends = ", ".join(f"{called(one)} {100 * one.reached:.1f} %" for one in results)
+    return drawing, f"Training curves; best top-{best} accuracy at the end: {ends}."
+
+
+def repeated_curves(groups: Sequence[Sequence[RunResult]], best: int, rate: float) -> tuple[Figure, str]:
+    """Best accuracy so far of several variants, with the paper's bands over repetitions; and the figure in words.
+
+    Rates differ, so the horizontal axis counts iterations of equal work: those of a run at ``rate``.
+    """
+    drawing, axis = plt.subplots(figsize=(6.0, 4.4))
+    for some in groups:
+        values = 100 * np.array([one.best for one in some])
+        spread = PAPER_BAR * values.std(axis=0, ddof=1) / math.sqrt(len(some)) if len(some) > 1 else None
+        x = [passes / rate for passes in some[0].passes]
+        bar = None if spread is None else spread.tolist()
+        draw(axis, some[0], x, values.mean(axis=0).tolist(), bar)
+    axis.set(
+        xlabel=f"iterations' worth of work, at q = {rate:g}",
+        ylabel=f"best top-{best} accuracy so far (%)",
+        title=f"ε = {min(one.epsilon for some in groups for one in some):g}, {groups[0][0].k}/{groups[0][0].clusters}",
+    )
+    axis.legend(loc="upper center", bbox_to_anchor=(0.45, -0.18), frameon=False)
+    ends = ", ".join(
+        f"{called(some[0])} {100 * sum(one.reached for one in some) / len(some):.1f} %, repetitions: {len(some)}"
+        for some in groups
+    )
     return drawing, f"Training curves; best top-{best} accuracy at the end: {ends}."
 
 

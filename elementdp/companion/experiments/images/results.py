@@ -12,6 +12,9 @@ from elementdp.errors import ElementdpError, one_of
 RUNS = {"photos": ("photos", "photos-few"), "cifar": ("cifar", "cifar-more", "cifar-rest")}
 """Recorded runs by section: the first, and others of the same size that add curves to it."""
 
+PAPER_LENGTH = ("photos-paper", "photos-paper-user", "photos-paper-sampled", "photos-paper-plain")
+"""Recorded runs with the work of the paper's 40,000 iterations; one for each ladder that was climbed."""
+
 _SIZES = ("photos", "tests", "backbone", "steps", "users", "q", "users_a_step")
 
 
@@ -49,6 +52,11 @@ def recorded_results(section: str = "photos", folder: Path = FOLDER) -> tuple[li
         variant = (found.accounting, found.unit, found.epsilon, found.k, found.clusters, found.users)
         results.setdefault((*variant, found.repetition), found)
     return runs, list(results.values())
+
+
+def paper_length_runs(folder: Path = FOLDER) -> list[Recorded]:
+    """The recorded runs as long as the paper's that are there."""
+    return [read(name, folder) for name in PAPER_LENGTH if (folder / f"{name}.json").is_file()]
 
 
 def fair_results(section: str = "photos", folder: Path = FOLDER) -> list[RunResult]:
