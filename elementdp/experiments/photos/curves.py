@@ -19,7 +19,10 @@ from elementdp.data.pseudo_users import PseudoUsers
 from elementdp.errors import at_least, one_of
 from elementdp.experiments.photos.lines import Line, Schedule, Way, delta, noise_for, true_epsilon
 from elementdp.files import write_atomic
-from elementdp.learning import StepSize, UserData, train
+from elementdp.learning import StepSize, UserData
+from elementdp.learning.budget import Budget
+from elementdp.learning.clipping import ClippedSum
+from elementdp.learning.run import Plan, Run
 from elementdp.privacy import Band
 
 
@@ -31,6 +34,9 @@ class Setting:
     rho: float
 
 
+Clipper = Callable[..., ClippedSum]
+
+
 @dataclass(frozen=True, eq=False)
 class Task:
     """A model and how it is judged: ``score(model, part)`` is its accuracy on part 0 (tuning) or 1 (report)."""
@@ -39,6 +45,7 @@ class Task:
     data: Callable[[Line, int], UserData]
     score: Callable[[nn.Module, int], float]
     content: str
+    clipper: Callable[[nn.Module, UserData, float], Clipper] | None = None  # a faster one for this very model
 
 
 Trial = tuple[float, float, float, float]
@@ -173,25 +180,20 @@ def run(
                 if sidecar is not None:
                     write_atomic(sidecar, json.dumps({"seen": seen, "seconds": before + time.perf_counter() - clock}))
 
-        train(
-            model,
-            task.data(line, repetition),
-            loss=cross_entropy,
-            rho=setting.rho,
-            steps=steps,
-            q=schedule.q,
-            sigma=noise_for(line, schedule),
-            unit=line.unit,
-            delta=delta(line),
-            sampler=line.sampler,
-            step_size=StepSize(setting.step),
-            seed=1_000 * part + repetition,
-            device=device,
-            checkpoint=checkpoint,
-            checkpoint_every=max(1, steps // evaluations),
-            progress=False,
-            on_step=look,
-        )
+        budget = Budget(line.sampler, schedule.q, noise_for(line, schedule), steps, delta(line), line.unit)
+        plan = Plan(budget, setting.rho, StepSize(setting.step))
+        seed = 1_000 * part + repetition
+        going = Run(model, task.data(line, repetition), cross_entropy, plan, seed, torch.device(device))
+        if task.clipper is not None:
+            going.clipper = task.clipper(model, going.data, setting.rho)  # type: ignore[assignment]
+        if checkpoint is not None:
+            going.resume(checkpoint)
+        every = max(1, steps // min(evaluations, 20))
+        while going.step < steps:
+            going.advance()
+            if checkpoint is not None and (going.step % every == 0 or going.step == steps):
+                going.save(checkpoint)
+            look(going.step, model)
         # Stopped between checkpoint and score, a score is missing that no resumed run passes again: then start over.
         if checkpoint is not None:
             checkpoint.unlink(missing_ok=True)

@@ -1,8 +1,9 @@
 """Figure 4 of the paper: tuning the last layer on photos, the legend's lines, each private one told three ways."""
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,8 @@ from torch import nn
 
 from elementdp.data.pseudo_users import PseudoUsers, pseudo_users
 from elementdp.errors import at_least, probability
-from elementdp.experiments.photos.curves import Task, Told, halves, run, top, user_data
+from elementdp.experiments.photos.curves import Task, Told, halves, run, top
+from elementdp.experiments.photos.frozen import PhotoClipper, PhotoData
 from elementdp.experiments.photos.lines import Line, Schedule, Way, non_private, three_ways
 from elementdp.experiments.photos.pool import Pool, fingerprint
 from elementdp.experiments.photos.sizes import Sizes
@@ -89,15 +91,24 @@ def last_layer(pool: Pool, plan: Plan, seed: int = 0) -> Task:
             nn.init.zeros_(parameter)
         return layer
 
+    @lru_cache(maxsize=3)
+    def shared(k: int, clusters: int, repetition: int) -> PhotoData:
+        who = held(k, clusters, repetition)
+        return PhotoData(inputs, labels, who, f"{content} {hashlib.sha256(who.image.tobytes()).hexdigest()}")
+
     def data(line: Line, repetition: int) -> UserData:
-        return user_data(inputs, labels, held(line.k, line.clusters, repetition), content)
+        return shared(line.k, line.clusters, repetition)
+
+    def clipper(model: nn.Module, data: UserData, rho: float) -> PhotoClipper:
+        assert isinstance(model, nn.Linear) and isinstance(data, PhotoData)
+        return PhotoClipper(model, data, rho)
 
     def score(model: nn.Module, part: int) -> float:
         device = next(model.parameters()).device
         with torch.no_grad():
             return top(model(tests[parts[part]].to(device)), answers[parts[part]].to(device), TOP)
 
-    return Task(make, data, score, f"last layer {content} {seed}")
+    return Task(make, data, score, f"last layer {content} {seed}", clipper)
 
 
 def holdings(pool: Pool, users: int, images: int, seed: int) -> Callable[[int, int, int], PseudoUsers]:
