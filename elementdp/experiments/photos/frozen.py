@@ -126,17 +126,19 @@ class PhotoClipper:
         digits = 2 + self.data.inputs.shape[1] ** 0.5 / 32
         parts, group, start = [], 0, 0
         for size, count in zip(*np.unique(lengths, return_counts=True), strict=True):
-            which = products[int(size)].index_select(0, here[group : group + count])
             rows = row[start : start + count * size]
             if size == 1:
-                squares = residuals.square().sum(1).index_select(0, rows) * which.flatten()
+                known = products[1].index_select(0, here[group : group + count])
+                squares = residuals.square().sum(1).index_select(0, rows) * known.flatten()
                 parts.append((squares * (1 + digits * numbers.eps)).sqrt())
-            else:
-                some = residuals.index_select(0, rows).view(count, size, -1)
+            few = max(1, 6_400 // int(size))  # what fits into the cache
+            for i in range(0, count if size > 1 else 0, few):
+                known = products[int(size)].index_select(0, here[group + i : group + min(i + few, count)])
+                some = residuals.index_select(0, rows[i * size : (i + few) * size]).view(len(known), size, -1)
                 grams = torch.bmm(some, some.mT)
-                diagonals = [t.diagonal(dim1=1, dim2=2).clamp_min(0).sqrt() for t in (grams, which)]
+                diagonals = [t.diagonal(dim1=1, dim2=2).clamp_min(0).sqrt() for t in (grams, known)]
                 total = (diagonals[0] * diagonals[1]).sum(1).square()
-                squares = (grams.mul_(which)).sum((1, 2)).clamp_min(0) + digits * numbers.eps * total
+                squares = (grams.mul_(known)).sum((1, 2)).clamp_min(0) + digits * numbers.eps * total
                 parts.append(torch.maximum(squares, 16 * numbers.eps * total).sqrt() / float(size))
             group, start = group + count, start + count * size
         return torch.cat(parts)
