@@ -441,9 +441,9 @@ def test_recorded_noise_and_true_epsilon_are_computed_again():
             continue
         same = Variant(Accounting(one.accounting), Unit(one.unit), one.epsilon, one.k, one.clusters, one.users)
         schedule = Schedule(one.images, one.q, one.steps)
-        # Both ends bound the same exact value; a tighter accountant moves them.
         assert noise_for(same, schedule) == pytest.approx(one.sigma, rel=1e-3)
-        band = true_epsilon(same, schedule)
+        # With the recorded noise both bands hold the same exact value; a tighter accountant moves their ends.
+        band = account(event(same, schedule, one.sigma), same.delta)
         assert band.low <= one.true_up
         assert one.true_low <= band.up
 
