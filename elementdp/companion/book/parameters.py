@@ -17,7 +17,7 @@ from elementdp.errors import ArgumentError
 
 _TYPES: Mapping[str, Any] = {"int": int, "float": FiniteFloat, "str": str, "bool": bool}
 
-_RANGES: Mapping[str, Any] = {"> 0": Field(gt=0), "in (0, 1]": Field(gt=0, le=1), ">= 0": Field(ge=0)}
+_RANGES: Mapping[str, Any] = {"> 0": Field(gt=0), "in (0, 1]": Field(gt=0, le=1), "0 or more": Field(ge=0)}
 
 
 @dataclass(frozen=True)
@@ -69,9 +69,9 @@ class Parameter:
 
     @property
     def range(self) -> str:
-        """Where a number (or each entry of a list) has to lie: its meaning ends in ``(> 0)`` or ``(in (0, 1])``."""
+        """Where a number (or each entry of a list) has to lie: its meaning ends in one of the ranges, in brackets."""
         stated = next((words for words in _RANGES if self.meaning.endswith(f"({words})")), "")
-        return ">= 0" if self.name == "seed" else stated
+        return "0 or more" if self.name == "seed" else stated
 
     def parse(self, text: str) -> Any:
         """A value as typed on the command line; a list is ``1,2,3``, in brackets or not."""
