@@ -180,7 +180,8 @@ def rates_exhibit(results: Sequence[RunResult], passes: float, best: int, run: R
     )
     order = sorted(frame["q"].unique(), key=float)
     grid = frame.pivot(index="variant", columns="q", values="accuracy").reindex(columns=order)
-    drawing, axis = plt.subplots(figsize=(6.0, 1.3 + 0.42 * len(grid)))
+    # seaborn sets the names upright before it lays them flat; they have to fit both ways.
+    drawing, axis = plt.subplots(figsize=(6.0, max(3.6, 1.3 + 0.42 * len(grid))))
     sns.heatmap(grid, annot=True, fmt=".1f", cmap="crest", cbar=False, linewidths=1, ax=axis)
     axis.set(xlabel="sampling rate q", ylabel="")
     taken = {(one.kind, one.k): one.q for one in results}
