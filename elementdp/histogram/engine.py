@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from elementdp.histogram.bad_rows import RowPolicy
 from elementdp.histogram.element_rule import ElementRule
+from elementdp.histogram.item_hash import ItemHash
 from elementdp.histogram.items import ItemList
 from elementdp.histogram.naming import Naming
 from elementdp.histogram.noise import Integers
@@ -61,9 +62,9 @@ class EventSource(Protocol):
         """The columns of the table."""
 
     def grouped(
-        self, columns: Columns, rule: ElementRule, items: ItemList | None, policy: RowPolicy
+        self, columns: Columns, rule: ElementRule, items: ItemList | None, policy: RowPolicy, hashing: ItemHash
     ) -> AbstractContextManager[GroupedEvents]:
-        """Read the events once and part them by (user, element); without a list, all items are kept."""
+        """Read the events once and part them by (user, element); without a list, all items are kept, by ``hashing``."""
 
 
 class Engine(Protocol):

@@ -8,7 +8,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from elementdp.errors import ArgumentError, at_least
-from elementdp.histogram.text import Keys, as_text, hash_strings
+from elementdp.histogram.item_hash import ItemHash
+from elementdp.histogram.text import Keys, as_text
 
 
 @dataclass(frozen=True)
@@ -26,9 +27,7 @@ class ItemList:
 
     def __init__(self, items: Sequence[str]) -> None:
         self.items = list(items)
-        hashes = hash_strings(pa.array(self.items, pa.string()))
-        self._order = np.argsort(hashes)
-        self._hashes = hashes[self._order]
+        self._sorted: tuple[ItemHash | None, Keys, NDArray[np.int64]] = (None, np.empty(0, np.uint64), np.empty(0, int))
 
     @classmethod
     def public(cls, items: Iterable[object]) -> "ItemList":
@@ -49,12 +48,14 @@ class ItemList:
     def __len__(self) -> int:
         return len(self.items)
 
-    def places_of_hashes(self, hashes: Keys) -> NDArray[np.int64]:
-        """The place of each item by its hash, −1 where it is not in the list.
-
-        Two items with one hash would be counted as one; among a million items that happens once in 30 million lists.
-        """
+    def places_of_hashes(self, hashes: Keys, hashing: ItemHash) -> NDArray[np.int64]:
+        """The place of each item by its hash under ``hashing``, −1 where it is not in the list."""
         if not self.items:
             return np.full(len(hashes), -1)
-        found = np.minimum(np.searchsorted(self._hashes, hashes), len(self.items) - 1)
-        return np.where(self._hashes[found] == hashes, self._order[found], -1)
+        if self._sorted[0] != hashing:
+            own = hashing.of(pa.array(self.items, pa.string()))
+            order = np.argsort(own)
+            self._sorted = hashing, own[order], order
+        _, listed, order = self._sorted
+        found = np.minimum(np.searchsorted(listed, hashes), len(self.items) - 1)
+        return np.where(listed[found] == hashes, order[found], -1)

@@ -18,6 +18,7 @@ from elementdp.histogram.element_rule import ElementRule
 from elementdp.histogram.engine import Columns, Measure, Progress
 from elementdp.histogram.errors import TableError
 from elementdp.histogram.events import BATCH_ROWS, Events
+from elementdp.histogram.item_hash import ItemHash
 from elementdp.histogram.items import ItemList
 from elementdp.histogram.naming import Naming
 from elementdp.histogram.noise import Integers
@@ -77,39 +78,29 @@ class LocalSource:
 
     @contextmanager
     def grouped(
-        self, columns: Columns, rule: ElementRule, items: ItemList | None, policy: RowPolicy
+        self, columns: Columns, rule: ElementRule, items: ItemList | None, policy: RowPolicy, hashing: ItemHash
     ) -> Iterator["LocalGroups"]:
         """The events by group on disk, for as long as the context lasts."""
         texts = ItemTexts()
         packed = Sequential(("u8", "u8", "f8"))
         try:
-            self._read(columns, rule, items, policy, texts, packed)
-            yield LocalGroups(packed, texts, self.engine, listed=items is not None)
+            self._read(RowReader(columns, rule, items, BadRows(policy), hashing), texts, packed)
+            yield LocalGroups(packed, texts, self.engine, hashing, listed=items is not None)
         finally:
             texts.close()
             packed.close()
 
-    def _read(
-        self,
-        columns: Columns,
-        rule: ElementRule,
-        items: ItemList | None,
-        policy: RowPolicy,
-        texts: ItemTexts,
-        packed: Sequential,
-    ) -> None:
+    def _read(self, reader: RowReader, texts: ItemTexts, packed: Sequential) -> None:
         """Part the events by group and add up the counts of each (group, item) pair into ``packed``."""
-        bad = BadRows(policy)
-        reader = RowReader(columns, rule, items, bad)
         names = list(map(self.events.need, reader.names))
-        types = ("u8", "u8") if columns.count is None else ("u8", "u8", "i8", "i8")
+        types = ("u8", "u8") if reader.columns.count is None else ("u8", "u8", "i8", "i8")
         progress = self.engine.progress
         progress("reading", 0.0)
         first = 0
 
         def numbered() -> Iterator[tuple[pa.RecordBatch, int, float]]:
             nonlocal first
-            for batch, share in self.events.batches(names, bad):
+            for batch, share in self.events.batches(names, reader.bad):
                 yield batch, first, share
                 first += batch.num_rows
 
@@ -117,7 +108,7 @@ class LocalSource:
 
             def prepared(given: tuple[pa.RecordBatch, int, float]) -> tuple[Rows, NDArray[np.int64], float]:
                 rows = reader.rows(given[0], given[1])
-                if items is None:
+                if reader.items is None:
                     texts.add(rows.hashes, rows.texts)
                 return *spill.sorted((rows.keys, rows.items, *rows.counts)), given[2]
 
@@ -126,7 +117,7 @@ class LocalSource:
                 progress("reading", share)
             if first == 0:
                 raise TableError(f"{self.source} has no events")
-            bad.tell()
+            reader.bad.tell()
             progress("grouping", 0.0)
             for groups in in_threads(lambda part: GroupCounts.of(*part), spill.parts()):
                 packed.add(groups.keys, groups.items, groups.counts)
@@ -140,6 +131,7 @@ class LocalGroups:
     packed: Sequential
     texts: ItemTexts
     engine: LocalEngine
+    hashing: ItemHash
     listed: bool
 
     def item_weights(self, naming: Naming) -> Iterator[tuple[Keys, Integers]]:
@@ -158,7 +150,8 @@ class LocalGroups:
         """The sum of ``measure`` over all groups, a few parts in memory at a time."""
 
         def on_items(groups: GroupCounts) -> Integers:
-            places = groups.items if self.listed else items.places_of_hashes(groups.items.view(np.uint64))
+            hashes = groups.items.view(np.uint64)
+            places = groups.items if self.listed else items.places_of_hashes(hashes, self.hashing)
             return measured(groups, measure, places, alone)
 
         total = measure(GroupCounts.none())

@@ -18,6 +18,7 @@ from elementdp.histogram.clipping import Clipped
 from elementdp.histogram.discovery import Threshold
 from elementdp.histogram.element_rule import ElementRule, element_rule
 from elementdp.histogram.engine import Columns, Engine, EventSource
+from elementdp.histogram.item_hash import ItemHash
 from elementdp.histogram.items import Discovery, ItemList
 from elementdp.histogram.local import LocalEngine
 from elementdp.histogram.noise import AddNoise, exact_noise, seeded_noise
@@ -254,7 +255,8 @@ class _Plan:
         """The stages, one after the other."""
         ledger, add_noise = self.ledger(), self.add_noise
         threshold = self.threshold(ledger, rule)
-        with source.grouped(columns, rule, self.public, self.policy) as groups:
+        hashing = ItemHash.secret() if self.privacy.seed is None else ItemHash.seeded(self.privacy.seed)
+        with source.grouped(columns, rule, self.public, self.policy, hashing) as groups:
             listed = self.public if threshold is None else discovered_items(groups, threshold, ledger, add_noise)
             assert listed is not None
             data = ListedGroups(groups, listed, rule.shared_by(listed.items), whole=columns.count is None)

@@ -14,6 +14,7 @@ from elementdp.histogram.element_keys import ElementKeys
 from elementdp.histogram.element_rule import ElementRule
 from elementdp.histogram.engine import Columns, Measure
 from elementdp.histogram.errors import at_row
+from elementdp.histogram.item_hash import ItemHash
 from elementdp.histogram.items import ItemList
 from elementdp.histogram.noise import Integers
 from elementdp.histogram.projection import GroupCounts
@@ -43,14 +44,15 @@ class ReadRows:
 class RowReader:
     """Reads batches by one rule; may be used from several threads.
 
-    A group is known by a 64-bit hash of (user, element). Should two share one, they are bounded as one group, so a
-    collision can cost accuracy but never privacy.
+    A group is known by a 64-bit hash of (user, element). Should two share one, they are bounded as one group, so such a
+    collision can cost accuracy but never privacy. Items are known by a hash under a secret key.
     """
 
     columns: Columns
     rule: ElementRule
     items: ItemList | None
     bad: BadRows
+    hashing: ItemHash
     _elements: ElementKeys = field(init=False)
 
     def __post_init__(self) -> None:
@@ -64,7 +66,7 @@ class RowReader:
     def rows(self, batch: pa.RecordBatch, first: int = 0) -> ReadRows:
         """The rows of a batch that ``first`` rows came before; bad ones are refused or dropped."""
         user, item = Names.of(batch, self.columns.user), Names.of(batch, self.columns.item)
-        hashes = hash_strings(item.texts)
+        hashes = self.hashing.of(item.texts)
         bad = {f"{self.columns.user!r} is missing": user.codes < 0, f"{self.columns.item!r} is missing": item.codes < 0}
         kinds: dict[str, str] = {}
         if self.rule.column is not None:
@@ -87,7 +89,7 @@ class RowReader:
         good = self._good(bad, kinds, first)
         items = item.take(hashes)
         if self.items is not None:
-            places = self.items.places_of_hashes(items)
+            places = self.items.places_of_hashes(items, self.hashing)
             self._check_known(good & (places < 0), batch, first)
             good &= places >= 0
             items = places.view(np.uint64)

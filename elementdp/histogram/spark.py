@@ -31,12 +31,12 @@ from elementdp.histogram.bad_rows import BadRows, RowPolicy
 from elementdp.histogram.element_rule import ElementRule
 from elementdp.histogram.engine import Columns, Measure
 from elementdp.histogram.errors import TableError
+from elementdp.histogram.item_hash import ItemHash
 from elementdp.histogram.items import ItemList
 from elementdp.histogram.naming import Naming
 from elementdp.histogram.noise import Integers
 from elementdp.histogram.projection import GroupCounts, pair_sums
 from elementdp.histogram.rows import ReadRows, RowReader, columns_read, measured
-from elementdp.histogram.text import hash_strings
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -166,7 +166,7 @@ class SparkSource:
 
     @contextmanager
     def grouped(
-        self, columns: Columns, rule: ElementRule, items: ItemList | None, policy: RowPolicy
+        self, columns: Columns, rule: ElementRule, items: ItemList | None, policy: RowPolicy, hashing: ItemHash
     ) -> Iterator["SparkGroups"]:
         """The events by group, kept by Spark for as long as the context lasts."""
         from pyspark import StorageLevel
@@ -177,13 +177,13 @@ class SparkSource:
             if self.names.count(name) != 1:
                 raise TableError(f"{self.source} has no column {name!r}, or more than one; it has {self.names}")
         schema = f"key long, item {'string' if items is None else 'long'}, whole long, fraction long, problem string"
-        task = _reading(columns, rule, items, replace(policy, tell=_no_one))
+        task = _reading(columns, rule, items, replace(policy, tell=_no_one), hashing)
         read = self.frame.select(*(f.col(f"`{name}`") for name in names)).mapInArrow(task, schema)
         parted = read.repartition(self.engine.partitions, "key") if self.engine.partitions else read.repartition("key")
         kept = parted.sortWithinPartitions("key", "item").persist(StorageLevel.DISK_ONLY)
         try:
             self._refuse_problems(kept)
-            yield SparkGroups(kept.drop("problem"))
+            yield SparkGroups(kept.drop("problem"), hashing)
         finally:
             kept.unpersist()
 
@@ -209,6 +209,7 @@ class SparkGroups:
     """Counts by (group, item), whole groups in each partition, sorted by group."""
 
     frame: "DataFrame"
+    hashing: ItemHash
 
     def item_texts(self, items: NDArray[Any]) -> list[str]:
         """Items are known by their texts."""
@@ -218,11 +219,13 @@ class SparkGroups:
         """The items that groups name and their weights, a bundle at a time."""
         from pyspark.sql import functions as f
 
+        hashing = self.hashing
+
         def named(batches: Batches) -> Batches:
             for part in _whole_groups(batches):
                 words = part.column("item").unique()
-                order = np.argsort(hashes := hash_strings(words))
-                named, given = naming.weights(_groups(part))
+                order = np.argsort(hashes := hashing.of(words))
+                named, given = naming.weights(_groups(part, hashing))
                 texts = words.take(pa.array(order[np.searchsorted(hashes[order], named)]))
                 yield pa.record_batch([texts, pa.array(given)], names=["item", "units"])
 
@@ -238,12 +241,14 @@ class SparkGroups:
         """The sum of ``measure`` over all groups: each task adds up its own, Spark adds up the tasks'."""
         from pyspark.sql import functions as f
 
+        hashing = self.hashing
+
         def summed(batches: Batches) -> Batches:
             total = measure(GroupCounts.none())
             for part in _whole_groups(batches):
-                groups = _groups(part)
+                groups = _groups(part, hashing)
                 listed = pa.types.is_integer(part.column("item").type)
-                places = groups.items if listed else items.places_of_hashes(groups.items.view(np.uint64))
+                places = groups.items if listed else items.places_of_hashes(groups.items.view(np.uint64), hashing)
                 total = total + measured(groups, measure, places, alone)
             places = np.flatnonzero(total)
             yield pa.record_batch([pa.array(places), pa.array(total[places])], names=["place", "units"])
@@ -260,7 +265,7 @@ def _no_one(rows: int) -> None:
     """A task has no one to tell how many rows it dropped."""
 
 
-def _reading(columns: Columns, rule: ElementRule, items: ItemList | None, policy: RowPolicy) -> Task:
+def _reading(columns: Columns, rule: ElementRule, items: ItemList | None, policy: RowPolicy, hashing: ItemHash) -> Task:
     """The task that reads rows; what is wrong with one is a row of its own, with nothing but the problem."""
     expected = versions()
     item_type = pa.string() if items is None else pa.int64()
@@ -275,7 +280,7 @@ def _reading(columns: Columns, rule: ElementRule, items: ItemList | None, policy
         if here != expected:
             yield refused(f"a worker has {_listed(here)} where the driver has {_listed(expected)}")
             return
-        reader = RowReader(columns, rule, items, BadRows(policy))
+        reader = RowReader(columns, rule, items, BadRows(policy), hashing)
         for table in _bundles(batches):
             try:
                 rows = reader.rows(table)
@@ -298,10 +303,10 @@ def _added_up(rows: ReadRows, schema: pa.Schema, *, as_text: bool) -> pa.RecordB
     return pa.record_batch([*columns, pa.nulls(len(keys), pa.string())], schema=schema)
 
 
-def _groups(part: pa.Table) -> GroupCounts:
+def _groups(part: pa.Table, hashing: ItemHash) -> GroupCounts:
     """The counts of a part with whole groups; items by their places, or by the hashes of their texts."""
     item = part.column("item").combine_chunks()
-    items = item.to_numpy() if pa.types.is_integer(item.type) else hash_strings(item).view(np.int64)
+    items = item.to_numpy() if pa.types.is_integer(item.type) else hashing.of(item).view(np.int64)
     keys, whole, fraction = (part.column(name).to_numpy() for name in ("key", "whole", "fraction"))
     return GroupCounts.of(keys, items, whole, fraction)
 

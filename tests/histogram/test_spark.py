@@ -17,6 +17,7 @@ from elementdp.histogram import Budget, LocalEngine, RowPolicy, SparkEngine, Tab
 from elementdp.histogram.discovery import Threshold
 from elementdp.histogram.element_rule import element_rule
 from elementdp.histogram.engine import Columns
+from elementdp.histogram.item_hash import ItemHash
 from elementdp.histogram.spark import versions
 
 pytestmark = [
@@ -104,7 +105,7 @@ def test_discovery_sees_each_candidate_once_with_the_same_weight(session: Any) -
     naming = Threshold.of(0.5, 1e-6, 5, one_item=False).naming
 
     def weights(engine: Any, source: object) -> list[tuple[str, int]]:
-        with engine.open(source).grouped(Columns("user", "url"), rule, None, RowPolicy()) as groups:
+        with engine.open(source).grouped(Columns("user", "url"), rule, None, RowPolicy(), ItemHash.seeded(0)) as groups:
             return [
                 pair
                 for names, given in groups.item_weights(naming)
