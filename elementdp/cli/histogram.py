@@ -112,7 +112,8 @@ def command(
         warnings.simplefilter("always", UserWarning)
         result = _released(events, domain_file, privacy, options, say)
     with _disk_errors():
-        written = write_release(_processed(result, options), target, force=force)
+        result = _processed(result, options)
+        written = write_release(result, target, force=force)
     for warning in caught:
         say(f"warning: {warning.message}")
     _tell(result, say)
@@ -213,7 +214,7 @@ def _spend(
     from elementdp.histogram.composition import BudgetFile, ReleaseCost
     from elementdp.histogram.element_rule import element_rule
     from elementdp.histogram.tables import open_events
-    from elementdp.privacy import Relation
+    from elementdp.privacy import Relation, rounded_up
 
     if privacy.seed is not None:
         raise ArgumentError("budget", str(options["budget"]), "left out for a seeded release, which promises nothing")
@@ -221,10 +222,10 @@ def _spend(
         raise ArgumentError("budget", str(options["budget"]), "left out for standard input, which can be read once")
     table = open_events(list(events), form=options["form"])
     rule = element_rule(options["element"], options["user"], options["item"], table.names, table.source)
-    words = (rule.unit.words, rule.words, Relation.REPLACE.words)
+    words = (rule.unit.words, rule.words, Relation.REPLACE.words, options["user"])
     cost = ReleaseCost.planned(privacy, words, discovers=domain_file is None, chooses_radius=options["rho"] is None)
     spent, allowed = BudgetFile(options["budget"]).spend(cost)
-    say(f"budget: epsilon {spent:.4g} of {allowed:g} is spent with this release")
+    say(f"budget: epsilon {rounded_up(spent, 4)} of {allowed:g} is spent with this release")
 
 
 def _preview(privacy: "Budget", domain_file: Path | None, options: dict[str, Any]) -> None:
@@ -269,6 +270,8 @@ def progress_bar(*, quiet: bool = False) -> Iterator[Callable[[str, float], None
 
 def _tell(result: "PrivateHistogram", say: Callable[[str], None]) -> None:
     """What was promised and spent, in words."""
+    from elementdp.privacy import rounded_up
+
     promise = result.as_json()
     say(f"{promise['statement']}; element: {result.element}")
     say(f"{result.histogram.num_rows} items ({promise['items']}), rho {result.rho:g}")
@@ -281,7 +284,7 @@ def _tell(result: "PrivateHistogram", say: Callable[[str], None]) -> None:
         say(result.clipped.words())
     say(f"{'stage':<16}{'mu':>12}{'delta':>12}{'sensitivity':>14}{'noise':>12}")
     for one in result.spent:
-        numbers = f"{one.mu:>12.4g}{one.delta:>12.4g}{one.sensitivity:>14.4g}{one.noise:>12.4g}"
+        numbers = f"{rounded_up(one.mu, 4):>12}{rounded_up(one.delta, 4):>12}{one.sensitivity:>14.4g}{one.noise:>12.4g}"
         say(f"{one.stage:<16}{numbers}")
 
 

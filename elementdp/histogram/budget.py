@@ -17,8 +17,8 @@ from elementdp.privacy.curves import gaussian_delta, gaussian_mu
 MARGIN = 2.0**-20
 """Share of ε and δ kept back for the discreteness of the noise; the fine grid needs far less."""
 
-_MOST_COORDINATES = 2.0**24
-"""More items than one element has; only so that a hopeless ε is refused before the table is read."""
+MOST_WHOLE_NUMBERS = 2.0**24
+"""The whole numbers that one release may move at most: a hopeless ε is refused before the table is read."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Ledger:
 
     def __post_init__(self) -> None:
         self.epsilon, self.delta, self.split = self.budget.epsilon, self.budget.delta, self.budget.split
-        if math.exp(min(self.epsilon, 700.0)) * _MOST_COORDINATES * DRAW_DELTA > MARGIN * self.delta / 4:
+        if math.exp(min(self.epsilon, 700.0)) * MOST_WHOLE_NUMBERS * DRAW_DELTA > MARGIN * self.delta / 4:
             raise ArgumentError(
                 "epsilon", self.epsilon, f"smaller: whole-number noise has no proof for delta {self.delta:g}"
             )
@@ -125,6 +125,11 @@ class Ledger:
 
     def check(self) -> None:
         """Refuse, before anything leaves, if the stages cost more than the (ε, δ) asked for."""
+        if self._coordinates > MOST_WHOLE_NUMBERS:
+            raise NoGuaranteeError(
+                f"the release has {self._coordinates} counts, and its proof covers {MOST_WHOLE_NUMBERS:.0f} at most: "
+                "give a shorter list of items"
+            )
         drawn = (1 + math.exp(min(self.epsilon, 700.0))) * self._coordinates * DRAW_DELTA
         within = self._rounding <= MARGIN * self.epsilon and drawn <= MARGIN * self.delta
         if not within or self.total_delta() > self.delta:

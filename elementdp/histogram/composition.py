@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from elementdp.errors import ArgumentError, ElementdpError, NoGuaranteeError, positive, probability
-from elementdp.histogram.budget import MARGIN, Budget, Ledger
+from elementdp.histogram.budget import MARGIN, MOST_WHOLE_NUMBERS, Budget, Ledger
 from elementdp.histogram.noise import DRAW_DELTA
 from elementdp.privacy.curves import gaussian_epsilon
+from elementdp.privacy.digits import rounded_up
 
-_COORDINATES = 2.0**24
+_UNNAMED = ("<lambda>", "partition", "labels", "key", "nearest centroid")
+"""What a partition is called that was given no name: two of that name may be different."""
 
 
 @dataclass(frozen=True)
@@ -32,12 +34,15 @@ class ReleaseCost:
     unit: str
     element: str
     relation: str
+    user_column: str
 
     @classmethod
     def of(cls, promise: dict[str, Any]) -> "ReleaseCost":
         """The cost that a guarantee file states; a seeded release has none."""
         if promise.get("epsilon") is None:
             raise NoGuaranteeError("a seeded release promises nothing, so it does not combine with others")
+        if "user_column" not in promise:
+            raise NoGuaranteeError("a guarantee that does not name its user column does not combine with others")
         stages = promise["spent"]
         return cls(
             promise["epsilon"],
@@ -47,13 +52,14 @@ class ReleaseCost:
             promise["unit"],
             promise["element"],
             promise["relation"],
+            promise["user_column"],
         )
 
     @classmethod
     def planned(
-        cls, budget: Budget, words: tuple[str, str, str], *, discovers: bool, chooses_radius: bool
+        cls, budget: Budget, words: tuple[str, str, str, str], *, discovers: bool, chooses_radius: bool
     ) -> "ReleaseCost":
-        """The cost of a release before it is made; ``words`` are its unit, element and relation."""
+        """The cost of a release before it is made; ``words`` are its unit, element, relation and user column."""
         ledger = Ledger(budget, discovers=discovers, chooses_radius=chooses_radius)
         return cls(budget.epsilon, budget.delta, ledger.mu, ledger.threshold_delta, *words)
 
@@ -66,16 +72,13 @@ def composed_epsilon(costs: Sequence[ReleaseCost], delta: float | None = None) -
     """
     if not costs:
         raise ArgumentError("guarantees", costs, "at least one")
-    for name in ("unit", "element", "relation"):
-        found = sorted({getattr(cost, name) for cost in costs})
-        if len(found) > 1:
-            raise NoGuaranteeError(f"the releases differ in their {name} ({'; '.join(found)}): they do not combine")
+    _require_alike(costs)
     total = sum(cost.delta for cost in costs) if delta is None else probability("delta", delta, low_open=True)
     rounding = MARGIN * sum(cost.epsilon for cost in costs)
     mu = math.sqrt(sum(cost.mu**2 for cost in costs))
     epsilon = 0.0
     for _ in range(50):  # the distance of the drawn noise from its law costs δ in proportion to e^ε
-        drawn = (1 + math.exp(min(epsilon, 700.0))) * _COORDINATES * DRAW_DELTA * len(costs)
+        drawn = (1 + math.exp(min(epsilon, 700.0))) * MOST_WHOLE_NUMBERS * DRAW_DELTA * len(costs)
         left = math.exp(-rounding) * (total - sum(cost.threshold_delta for cost in costs)) - drawn
         if left <= 0:
             raise NoGuaranteeError(f"delta {total:g} is too small for these releases together")
@@ -83,7 +86,24 @@ def composed_epsilon(costs: Sequence[ReleaseCost], delta: float | None = None) -
         if found_epsilon <= epsilon:
             break
         epsilon = found_epsilon
+    if len(costs) == 1 and costs[0].delta <= total:  # its own promise; the curve may lie a hair above
+        epsilon = min(epsilon, costs[0].epsilon)
     return epsilon, total
+
+
+def _require_alike(costs: Sequence[ReleaseCost]) -> None:
+    """Refuse releases that protect different things, or of which the words do not tell."""
+    for name in ("unit", "element", "relation", "user_column"):
+        found = sorted({getattr(cost, name) for cost in costs})
+        if len(found) > 1:
+            words = name.replace("_", " ")
+            raise NoGuaranteeError(f"the releases differ in their {words} ({'; '.join(found)}): they do not combine")
+    element = costs[0].element
+    if element.endswith(tuple(f" by {name}" for name in _UNNAMED)):
+        raise NoGuaranteeError(
+            f"the element ({element}) is a function without a name, so nobody can tell whether two releases have the "
+            "same: they do not combine; give the Partition a name, as in Partition.from_key(function, name=...)"
+        )
 
 
 class BudgetFile:
@@ -113,7 +133,7 @@ class BudgetFile:
             if epsilon > limit["epsilon"]:
                 raise NoGuaranteeError(
                     f"the budget {self.path} allows epsilon {limit['epsilon']:g} in all, and with this release it "
-                    f"would be {epsilon:.4g}; nothing was spent"
+                    f"would be {rounded_up(epsilon, 8)}; nothing was spent"
                 )
             stream.write(json.dumps(vars(cost)).encode() + b"\n")
             stream.flush()

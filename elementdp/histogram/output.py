@@ -124,9 +124,10 @@ def read_guarantee(path: Path) -> dict[str, Any]:
     content = content.get("guarantee", content) if isinstance(content, dict) else {}
     if "statement" not in content or "spent" not in content:
         raise ArgumentError("guarantee", str(path), "a file that carries the guarantee of a release")
-    counts = path.with_name(content.get("file", ""))
-    if "file" in content and counts.exists() and sha256_file(counts) != content["sha256"]:
-        raise ArgumentError("guarantee", str(path), f"that of {counts.name} beside it, whose content is another's")
+    if "file" in content:
+        counts = path.with_name(content["file"])
+        if counts.exists() and sha256_file(counts) != content["sha256"]:
+            raise ArgumentError("guarantee", str(path), f"that of {counts.name} beside it, whose content is another's")
     return dict(content)
 
 

@@ -45,6 +45,7 @@ class PrivateHistogram:
         histogram: an Arrow table, one row an item.
         guarantee: (ε, δ), what is protected (unit) and against which change (relation).
         element: what an element is, in words.
+        user_column: the column that names the user.
         rho: the bound on the ℓ2 norm of one group's counts.
         clipped: a private estimate of the share of all weight that this bound removed.
         spent: what each stage of the release cost.
@@ -63,6 +64,7 @@ class PrivateHistogram:
     histogram: pa.Table
     guarantee: Guarantee
     element: str
+    user_column: str
     rho: float
     clipped: Clipped | None
     spent: tuple[Spent, ...]
@@ -96,6 +98,7 @@ class PrivateHistogram:
             "statement": str(self.guarantee) if not self.seeded else "NONE: seeded noise, for testing only",
             "unit": self.guarantee.unit.words,
             "element": self.element,
+            "user_column": self.user_column,
             "relation": self.guarantee.relation.words,
             "epsilon": None if self.seeded else self.guarantee.epsilon,
             "delta": None if self.seeded else self.guarantee.delta,
@@ -270,6 +273,7 @@ class _Plan:
             histogram=histogram,
             guarantee=Guarantee(*promised, rule.unit, Relation.REPLACE),
             element=rule.words,
+            user_column=columns.user,
             rho=ball.rho,
             clipped=clipped,
             spent=tuple(ledger.spent),

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from elementdp.errors import NoGuaranteeError
+from elementdp.privacy.digits import rounded_up
 
 _STYLE = (
     "body{font-family:system-ui,sans-serif;max-width:42rem;margin:2rem auto;padding:0 1rem;line-height:1.5;color:#222}"
@@ -37,14 +38,14 @@ def page(promise: dict[str, Any]) -> str:
     epsilon, delta = float(promise["epsilon"]), float(promise["delta"])
     guesses = "".join(
         f"<tr><td>{1 - before:.0%} to {before:.0%}</td><td>{max(before, 1 - before):.1%}</td>"
-        f"<td>{right_at_most(before, epsilon, delta):.1%}</td></tr>"
+        f"<td>{_percent_up(right_at_most(before, epsilon, delta))}</td></tr>"
         for before in (0.5, 0.25, 0.1, 0.01)
     )
     unit, element = html.escape(promise["unit"]), html.escape(promise["element"])
     clipped = promise.get("clipped") or {}
     spent = "".join(
-        f"<tr><td>{html.escape(one['stage'])}</td><td>{one['mu']:.4g}</td><td>{one['delta']:.3g}</td>"
-        f"<td>{one['noise']:.4g}</td></tr>"
+        f"<tr><td>{html.escape(one['stage'])}</td><td>{rounded_up(one['mu'], 4)}</td>"
+        f"<td>{rounded_up(one['delta'])}</td><td>{one['noise']:.4g}</td></tr>"
         for one in promise["spent"]
     )
     return f"""<!doctype html>
@@ -52,10 +53,10 @@ def page(promise: dict[str, Any]) -> str:
 <style>{_STYLE}</style></head><body>
 <h1>What this release protects</h1>
 <p>Protected is <b>{unit}</b>, where an element is: <b>{element}</b>. Noise was added to every count, so that
-nobody can tell from the counts what one person's one element was.</p>
+the counts say little about what one person's one element was, and here is how much at most.</p>
 <h2>What someone could at most conclude</h2>
 <p>Suppose someone knows everything about everyone, except which of two things is true of one person's one element.
-With ε = {epsilon:g} and δ = {delta:g} the counts help to guess it by no more than this:</p>
+With ε = {rounded_up(epsilon, 6)} and δ = {rounded_up(delta, 6)} the counts help to guess it by no more than this:</p>
 <table><tr><th>odds before</th><th>right without the counts</th><th>right with them, at most</th></tr>{guesses}</table>
 <h2>What is not protected</h2>
 <ul>
@@ -75,6 +76,11 @@ Made with elementdp {html.escape(promise["elementdp"])}.</p>
 <pre>{html.escape(registry_entry(promise))}</pre>
 </body></html>
 """
+
+
+def _percent_up(share: float) -> str:
+    """A share in per cent, never below it."""
+    return f"{min(math.ceil(1000 * share) / 10, 100.0):.1f}%"
 
 
 def registry_entry(promise: dict[str, Any]) -> str:

@@ -45,6 +45,14 @@ def test_coarse_noise_is_refused() -> None:
         full(Ledger(Budget(1.0, 1e-6), True, True), scale=50.0).check()
 
 
+def test_more_counts_than_the_proof_covers_are_refused() -> None:
+    ledger = full(Ledger(Budget(0.1, 1e-3), False, False))
+    ledger.check()
+    ledger.pay(Spent("more", 0.0, 0.0, 1.0, 1.0), grid_scale=1e30, coordinates=2**24)
+    with pytest.raises(NoGuaranteeError, match="shorter list of items"):
+        ledger.check()
+
+
 @pytest.mark.parametrize(("epsilon", "delta"), [(0, 1e-6), (-1, 0.1), (math.nan, 0.1), (math.inf, 0.1), (200, 1e-6)])
 def test_epsilon_out_of_range(epsilon: float, delta: float) -> None:
     with pytest.raises(ArgumentError, match="epsilon"):

@@ -43,6 +43,13 @@ def test_the_guarantee_names_the_content_it_belongs_to(tmp_path: Path) -> None:
         read_guarantee(tmp_path / "a.csv")
 
 
+@pytest.mark.parametrize("name", ["a.json", "a.parquet"])
+def test_a_guarantee_inside_the_file_is_read(name: str, tmp_path: Path) -> None:
+    result = release()
+    write_release(result, tmp_path / name)
+    assert read_guarantee(tmp_path / name) == result.as_json()
+
+
 def write_in_turn(path: Path, rho: float) -> None:
     for _ in range(5):
         write_release(release(rho=rho), path, force=True)
