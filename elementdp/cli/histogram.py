@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from elementdp.cli.options import Command
-from elementdp.errors import ArgumentError, ElementdpError
+from elementdp.errors import ArgumentError, ElementdpError, at_least
 from elementdp.files import sha256_file
 
 if TYPE_CHECKING:
-    from elementdp.histogram import Budget, Engine, PrivateHistogram
+    from elementdp.histogram import Budget, Engine, LocalEngine, PrivateHistogram
+    from elementdp.histogram.charged import ChargedEngine
 
 _LARGE_DELTA = 1e-4
 
@@ -104,6 +105,9 @@ def command(
     if dry_run:
         return _preview(privacy, domain_file, options)
     _check_engine(events, options)
+    _check_budget(events, privacy, options)
+    if options["top"] is not None:
+        at_least("top", options["top"], 1)
     target = output or _default_output(events[0])
     check_output(target, force=force)
     _check_apart(events, domain_file, target, options["engine"])
@@ -165,8 +169,6 @@ def _released(
     from elementdp.histogram import Discovery, RowPolicy, private_histogram
     from elementdp.histogram.tables import read_domain
 
-    if options["budget"] is not None:
-        _spend(events, domain_file, privacy, options, say)
     listed = None if domain_file is None else read_domain(domain_file, options["item"])
     with progress_bar(quiet=options["quiet"] or options["as_json"]) as progress:
         return private_histogram(
@@ -183,15 +185,18 @@ def _released(
                 unknown_items="drop" if options["ignore_unknown_items"] else "refuse",
                 tell=lambda rows: click.echo(f"{rows} bad rows were dropped (for you only)", err=True),
             ),
-            engine=_engine(options, progress),
+            engine=_engine(options, progress, privacy, say),
         )
 
 
-def _engine(options: dict[str, Any], progress: Callable[[str, float], None]) -> "Engine":
+def _engine(
+    options: dict[str, Any], progress: Callable[[str, float], None], privacy: "Budget", say: Callable[[str], None]
+) -> "Engine":
     from elementdp.histogram import LocalEngine, SparkEngine
 
     if options["engine"] == "local":
-        return LocalEngine(progress=progress, form=options["form"])
+        local = LocalEngine(progress=progress, form=options["form"])
+        return local if options["budget"] is None else _charged(local, privacy, options, say)
     return SparkEngine(master=options["master"], format={"jsonl": "json"}.get(options["form"], options["form"]))
 
 
@@ -203,29 +208,28 @@ def _check_engine(events: tuple[str, ...], options: dict[str, Any]) -> None:
         raise ArgumentError("engine", "spark", "given with one file, folder or glob, and without --budget")
 
 
-def _spend(
-    events: tuple[str, ...],
-    domain_file: Path | None,
-    privacy: "Budget",
-    options: dict[str, Any],
-    say: Callable[[str], None],
-) -> None:
-    """Enter the release in the budget that it shares with others, before the table is read."""
-    from elementdp.histogram.composition import BudgetFile, ReleaseCost
-    from elementdp.histogram.element_rule import element_rule
-    from elementdp.histogram.tables import open_events
-    from elementdp.privacy import Relation, rounded_up
+def _charged(
+    engine: "LocalEngine", privacy: "Budget", options: dict[str, Any], say: Callable[[str], None]
+) -> "ChargedEngine":
+    """The engine that enters the release in the budget it shares with others, right before the table is read."""
+    from elementdp.histogram.charged import ChargedEngine
+    from elementdp.histogram.composition import BudgetFile
+    from elementdp.privacy import rounded_up
 
+    def tell(spent: float, allowed: float) -> None:
+        say(f"budget: epsilon {rounded_up(spent, 4)} of {allowed:g} is spent with this release")
+
+    return ChargedEngine(engine, BudgetFile(options["budget"]), privacy, options["rho"] is None, tell)
+
+
+def _check_budget(events: tuple[str, ...], privacy: "Budget", options: dict[str, Any]) -> None:
+    """Refuse a budget for a release that has no cost, or whose table is not there to be looked at first."""
+    if options["budget"] is None:
+        return
     if privacy.seed is not None:
         raise ArgumentError("budget", str(options["budget"]), "left out for a seeded release, which promises nothing")
     if "-" in events:
         raise ArgumentError("budget", str(options["budget"]), "left out for standard input, which can be read once")
-    table = open_events(list(events), form=options["form"])
-    rule = element_rule(options["element"], options["user"], options["item"], table.names, table.source)
-    words = (rule.unit.words, rule.words, Relation.REPLACE.words, options["user"])
-    cost = ReleaseCost.planned(privacy, words, discovers=domain_file is None, chooses_radius=options["rho"] is None)
-    spent, allowed = BudgetFile(options["budget"]).spend(cost)
-    say(f"budget: epsilon {rounded_up(spent, 4)} of {allowed:g} is spent with this release")
 
 
 def _preview(privacy: "Budget", domain_file: Path | None, options: dict[str, Any]) -> None:

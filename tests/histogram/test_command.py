@@ -251,6 +251,50 @@ def test_releases_share_a_budget_combine_and_are_reported(
     assert other_command(monkeypatch, "compose", "junk.json") == 2
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ["--rho", "-1"],
+        ["--top", "0"],
+        ["--count", "none"],
+        ["--user", "none"],
+        ["--domain", "empty.txt"],
+        ["--ignore-unknown-items"],
+        ["--max-items-per-element", "0"],
+        ["--seed", "1"],
+    ],
+)
+def test_a_mistake_in_the_options_spends_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, wrong: list[str]
+) -> None:
+    Path("empty.txt").write_text("\n")
+    Path("budget.jsonl").write_text('{"epsilon": 1, "delta": 1e-6}\n')
+    assert run(monkeypatch, "events.csv", *COLUMNS, *BUDGET, "--budget", "budget.jsonl", *wrong) == 2
+    assert len(Path("budget.jsonl").read_text().splitlines()) == 1
+
+
+def test_a_release_is_charged_before_its_events_are_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("budget.jsonl").write_text('{"epsilon": 1, "delta": 1e-6}\n')
+    Path("bad.csv").write_text("user,url\nu,\n")
+    assert run(monkeypatch, "bad.csv", *COLUMNS, *BUDGET, "--budget", "budget.jsonl") == 2
+    assert len(Path("budget.jsonl").read_text().splitlines()) == 2
+
+
+def test_the_guarantee_printed_is_that_of_the_release_written(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = ["events.csv", *COLUMNS, *BUDGET, "--top", "1", "--nonnegative", "--json", "--output", "h.json"]
+    assert run(monkeypatch, *given) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert len(printed["post-processing"]) == 2
+    assert printed.pop("files")
+    assert printed == json.loads(Path("h.json").read_text())["guarantee"]
+    assert other_command(monkeypatch, "report", "h.json") == 0
+    assert other_command(monkeypatch, "compose", "h.json", "h.json") == 0
+    joint = capsys.readouterr().out
+    assert "2 releases together" in joint
+
+
 def test_escapes_in_the_data_do_not_reach_the_terminal(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
