@@ -50,7 +50,7 @@ def unpack(data: bytes, name: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A file from which a stopped run goes on, written every ``every`` steps and at the end."""
+    """A file from which a stopped run goes on, written before the first step, every ``every`` steps and at the end."""
 
     path: Path
     every: int = 50

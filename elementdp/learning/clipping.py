@@ -91,6 +91,7 @@ class GroupClipper:
         self.rules = None if by_group or domain is not None else layer_rules(model)
         self.memory = memory
         self.method: Method | None = None
+        self._right = {Method.LOOP}
         self.rows = 0
         if self.wanted is Method.FAST and self.rules is None:
             raise ArgumentError(
@@ -122,6 +123,11 @@ class GroupClipper:
                         self.method = self._choose(pair, segments)
                         return
         raise ModelError("no loss among the first examples is finite: nothing shows that examples are not mixed")
+
+    def go_on_with(self, method: object) -> None:
+        """Take the method a run began with, if the choice was open and it is right here too: clocks differ."""
+        if self.wanted is Method.AUTO and self.method is not None and method in self._right:
+            self.method = Method(str(method))
 
     def check(self, batch: Batch) -> None:
         """The same questions again, for these rows and the parameters as they are now."""
@@ -190,6 +196,7 @@ class GroupClipper:
                     raise ModelError(f"method={option.value!r} does not reproduce this model's gradients: use 'auto'")
             if not right:
                 raise ModelError("the model's gradients differ from one pass to the next with dropout off")
+            self._right |= right.keys()
             return min(right, key=lambda option: right[option])
 
     def _tried(self, option: Method, pair: Pair, segments: Segments) -> "_Gathered":

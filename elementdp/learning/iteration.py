@@ -228,6 +228,8 @@ class PrivateIteration:
         if data is None:
             return False
         state = checkpoint.unpack(data, str(path))
+        self.clipper.go_on_with(state["settings"].get("method"))
+        self.clipper.method = self.team.shared(self.clipper.method)
         checkpoint.same_settings(str(path), state["settings"], self.settings())
         if state["step"] > self.plan.steps:
             raise CheckpointError(f"{path} holds step {state['step']}: ask for as many steps, or for more")

@@ -132,8 +132,8 @@ def _steps(
     on_step: Callable[[Step], object] | None,
 ) -> None:
     """All steps that are left, or fewer if a callback says so."""
-    if checkpoint is not None:
-        run.resume(checkpoint.path)
+    if checkpoint is not None and not run.resume(checkpoint.path):
+        run.save(checkpoint.path)  # the key, before it is used: with a new one the first steps would be released twice
     stop = run.step >= run.plan.steps
     with _bar(run, progress and run.team.leads) as show:
         while not stop:

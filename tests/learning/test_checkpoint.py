@@ -1,11 +1,13 @@
 """Checkpoints: whole or not at all, bit-identical on resumption, refused when damaged or from another run."""
 
+import itertools
 import os
 import random
 import signal
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,7 @@ from learning.running import trained
 from torch import nn
 from torch.utils.data import Dataset, TensorDataset
 
-from elementdp.learning import CheckpointError, Target, UserData
+from elementdp.learning import CheckpointError, Method, Target, UserData
 from elementdp.learning import checkpoint as files
 from elementdp.privacy import Correlation, Sampler
 
@@ -86,6 +88,47 @@ def test_without_a_seed_the_noise_goes_on_from_where_it_was(tmp_path):
     path.write_bytes(kept)
     assert same(first, run(*problem(), path, seed=None))
     assert not same(first, run(*problem(), seed=None))
+
+
+def test_steps_before_the_first_interval_are_not_released_with_other_noise(tmp_path):
+    """The key is on file, for its owner only, before the first step is shown."""
+    path = tmp_path / "run.ckpt"
+    seen = []
+
+    def on_step(step):
+        seen.append([p.detach().clone() for p in step.model.parameters()])
+        if len(seen) == 3:
+            raise KilledError
+
+    with pytest.raises(KilledError):
+        run(*problem(), path, seed=None, checkpoint_every=50, on_step=on_step)
+    assert files.unpack(path.read_bytes(), "run")["step"] == 0
+    assert path.stat().st_mode & 0o777 == 0o600
+    run(*problem(), path, seed=None, checkpoint_every=50, on_step=on_step)
+    assert len(seen) == 3 + 9
+    for first, again in zip(seen[:3], seen[3:6], strict=True):
+        assert all(map(torch.equal, first, again))
+
+
+def test_a_resumed_run_keeps_the_method_it_began_with(tmp_path, monkeypatch):
+    """With exact noise the faster of two methods is taken, and a clock may say one thing today and another tomorrow."""
+
+    def under(power, **options):
+        ticks = itertools.count(1)
+        with monkeypatch.context() as patch:
+            patch.setattr(time, "perf_counter", lambda: float(next(ticks)) ** power)
+            return run(*problem(), noise="exact", **options)
+
+    path = tmp_path / "run.ckpt"
+    whole = under(2.0)
+    assert {whole.method, under(0.5).method} == {Method.VECTORIZED, Method.LOOP}
+    with pytest.raises(KilledError):
+        under(2.0, path=path, on_step=killer(5))
+    with pytest.raises(CheckpointError, match="method"):
+        under(2.0, path=path, method=Method.LOOP)
+    resumed = under(0.5, path=path)
+    assert resumed.method is whole.method
+    assert same(whole, resumed)
 
 
 def test_a_finished_run_is_not_run_again(tmp_path):
