@@ -107,7 +107,9 @@ class FixedOrder:
             )
         if self.correlation != Correlation():
             column = self.correlation.column(self.steps)
-            if column.min() < -_ROUNDING or np.diff(column).max(initial=0.0) > _ROUNDING:
+            with np.errstate(invalid="ignore"):
+                falls = column.min() >= -_ROUNDING and np.diff(column).max(initial=0.0) <= _ROUNDING
+            if not falls:  # nor if an entry is not a number
                 raise NoGuaranteeError(
                     "no guarantee is proved for this correlation: the inverse of its weights has to decrease and stay "
                     "at least zero. Proved: Correlation.inverse_root(bands), Correlation.optimised(…)"

@@ -101,7 +101,7 @@ def test_a_whole_user_and_other_relations() -> None:
         FixedOrder(4.0, 10, 5, Unit.USER, 7, Relation.ADD_REMOVE)
 
 
-@pytest.mark.parametrize("weights", [(1.0, 0.5), (1.0, -1.5), (1.0, 0.0, -0.5), (1.0, -0.5, 0.4)])
+@pytest.mark.parametrize("weights", [(1.0, 0.5), (1.0, -1.5), (1.0, 0.0, -0.5), (1.0, -0.5, 0.4), (1.0, -1e308, 1e308)])
 def test_what_is_not_proved_is_refused(weights: tuple[float, ...]) -> None:
     with pytest.raises(NoGuaranteeError, match="decrease"):
         FixedOrder(4.0, 20, 5, correlation=Correlation(weights))
