@@ -17,7 +17,7 @@ from elementdp.histogram.projection import GridBall, GroupCounts
 
 LEVELS = (1.0, 8.0, 64.0, 512.0)
 _GRID = 1 << 30
-_SPREAD = 2.5
+_SPREAD = 2.52
 """Standard deviations beyond which the noise of one of the four levels or the total lies in 6 of 100 cases at most."""
 
 

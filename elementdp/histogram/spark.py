@@ -326,7 +326,10 @@ def _bundles(batches: Batches) -> Iterator[pa.RecordBatch]:
 
 
 def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
+    whole = pa.Table.from_batches(batches).combine_chunks().to_batches()
+    if len(whole) > 1:  # Arrow leaves texts apart that its 32-bit offsets cannot reach
+        raise TableError("the texts of some rows that are put together take more than 2 GiB")
+    return whole[0]
 
 
 def _whole_groups(batches: Batches) -> Iterator[pa.Table]:

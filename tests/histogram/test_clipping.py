@@ -53,6 +53,14 @@ def test_intervals_cover_the_true_share_as_often_as_they_say() -> None:
     assert np.mean(alarms) <= 0.05
 
 
+def test_the_noises_of_four_levels_and_the_total_leave_the_interval_in_six_of_a_hundred_cases_at_most() -> None:
+    kept = 1e6
+    found = QUERY.estimate(np.full(len(LEVELS), 10**5 * 2**30), kept, 0.0, lambda sums, _: sums)
+    lowest = kept * found.low / (1 - found.low)  # the least weight removed that the interval admits
+    deviations = (10**5 * found.limit - lowest) / (QUERY.noise * found.limit)
+    assert (len(LEVELS) + 1) * math.erfc(deviations / math.sqrt(2)) <= 0.06
+
+
 @pytest.mark.parametrize(
     ("clipped", "said"),
     [
