@@ -11,8 +11,11 @@ from typing import Any
 
 import jupytext
 import papermill
+from nbclient.exceptions import DeadKernelError
 from papermill.engines import NBClientEngine, papermill_engines
 from papermill.exceptions import PapermillExecutionError
+
+_STARTS = 4
 
 
 def _say(**message: object) -> None:
@@ -34,6 +37,24 @@ class _Reporting(NBClientEngine):  # type: ignore[misc]
         return super().execute_managed_notebook(nb_man, kernel_name, **kwargs)
 
 
+def _execute(notebook: Any, output: str, parameters: dict[str, Any]) -> None:
+    """Run the notebook; a kernel that does not come up is started again.
+
+    Kernels choose free ports before they take them, so two that start at once can choose the same, and one ends. No
+    cell has run by then. A kernel that ends later is not started again.
+    """
+    for left in reversed(range(_STARTS)):
+        try:
+            papermill.execute_notebook(
+                notebook, output, parameters=parameters, engine_name="reporting", kernel_name="python3",
+                progress_bar=False,
+            )  # fmt: skip
+            return
+        except RuntimeError as error:
+            if isinstance(error, DeadKernelError) or not left:
+                raise
+
+
 def main(source: str, output: str) -> int:
     """Run the notebook; 0 when every cell ran, 1 when one failed (the partial notebook is in ``output``)."""
     papermill_engines.register("reporting", _Reporting)
@@ -41,9 +62,7 @@ def main(source: str, output: str) -> int:
     parameters = json.load(sys.stdin)
     start = time.perf_counter()
     try:
-        papermill.execute_notebook(
-            notebook, output, parameters=parameters, engine_name="reporting", kernel_name="python3", progress_bar=False
-        )
+        _execute(notebook, output, parameters)
     except PapermillExecutionError as error:
         _say(failed={"cell": error.cell_index, "source": error.source, "error": f"{error.ename}: {error.evalue}"})
         return 1
