@@ -14,8 +14,11 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -70,19 +73,12 @@ def elementdp(path: Path, output: Path) -> Run:
     return measure([sys.executable, "-c", main, "histogram", str(path), *options, *budget])
 
 
-def pipeline_dp_release(path: Path) -> None:
-    """The same release by PipelineDP: the privacy id is (user, domain), the partition is the page."""
-    from functools import cache
-
+def pipeline_dp_counts(rows: Any, backend: Any, domain: Callable[[str], str]) -> Any:
+    """PipelineDP's counts of (user, page) rows: the privacy id is (user, domain), the partition is the page."""
     import pipeline_dp
 
-    from elementdp.elements import domain_of
-
-    table = pq.read_table(path)
-    rows = list(zip(table.column("user_id").to_pylist(), table.column("url").to_pylist(), strict=True))
-    domain = cache(domain_of)
     accountant = pipeline_dp.NaiveBudgetAccountant(total_epsilon=BUDGET["epsilon"], total_delta=BUDGET["delta"])
-    engine = pipeline_dp.DPEngine(accountant, pipeline_dp.LocalBackend())
+    engine = pipeline_dp.DPEngine(accountant, backend)
     extractors = pipeline_dp.DataExtractors(
         partition_extractor=lambda row: row[1],
         privacy_id_extractor=lambda row: (row[0], domain(row[1])),
@@ -96,7 +92,18 @@ def pipeline_dp_release(path: Path) -> None:
     )
     result = engine.aggregate(rows, params, extractors)
     accountant.compute_budgets()
-    print(len(list(result)))
+    return result
+
+
+def pipeline_dp_release(path: Path) -> None:
+    """The same release by PipelineDP on this machine."""
+    import pipeline_dp
+
+    from elementdp.elements import domain_of
+
+    table = pq.read_table(path)
+    rows = list(zip(table.column("user_id").to_pylist(), table.column("url").to_pylist(), strict=True))
+    print(len(list(pipeline_dp_counts(rows, pipeline_dp.LocalBackend(), cache(domain_of)))))
 
 
 def main() -> None:

@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from histogram_command import BUDGET, PEER_BOUNDS, Run, make_events, measure, row, version
+from histogram_command import BUDGET, Run, make_events, measure, pipeline_dp_counts, row, version
 
 SLOTS = 2
 CLUSTER_SLOTS = 2_000  # processors of the cluster that the arithmetic is for
@@ -60,22 +60,8 @@ def peer_release(path: Path, logs: Path) -> None:
 
     session = _session(logs)
     rows = session.read.parquet(str(path)).rdd.map(lambda one: (one["user_id"], one["url"]))
-    accountant = pipeline_dp.NaiveBudgetAccountant(total_epsilon=BUDGET["epsilon"], total_delta=BUDGET["delta"])
-    engine = pipeline_dp.DPEngine(accountant, pipeline_dp.SparkRDDBackend(session.sparkContext))
-    extractors = pipeline_dp.DataExtractors(
-        partition_extractor=lambda one: one[1],
-        privacy_id_extractor=lambda one: (one[0], domain_of(one[1])),
-        value_extractor=lambda one: 1,
-    )
-    params = pipeline_dp.AggregateParams(
-        metrics=[pipeline_dp.Metrics.COUNT],
-        noise_kind=pipeline_dp.NoiseKind.GAUSSIAN,
-        max_partitions_contributed=PEER_BOUNDS,
-        max_contributions_per_partition=PEER_BOUNDS,
-    )
-    result = engine.aggregate(rows, params, extractors)
-    accountant.compute_budgets()
-    print(result.count())
+    backend = pipeline_dp.SparkRDDBackend(session.sparkContext)
+    print(pipeline_dp_counts(rows, backend, domain_of).count())  # a cached function cannot go to a worker
     session.stop()
 
 

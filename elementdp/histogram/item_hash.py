@@ -19,13 +19,11 @@ from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from elementdp.histogram.text import Keys
+from elementdp.histogram.text import LONGEST, Keys, hash_each, text_bytes
 
-_LONGEST = 1024
-_WORDS = _LONGEST // 4
+_WORDS = LONGEST // 4
 _HIGH = np.uint64(32)
 
 
@@ -53,26 +51,12 @@ class ItemHash:
 
     def of(self, values: pa.Array) -> Keys:
         """The hash of each of some strings, none of them missing."""
-        encoded = values.dictionary_encode()
-        texts = encoded.dictionary
-        lengths = pc.binary_length(texts).to_numpy().astype(np.int64)
-        short = np.flatnonzero(lengths <= _LONGEST)
-        hashed = np.empty(len(texts), dtype=np.uint64)
-        hashed[short] = self._of_short(
-            texts if len(short) == len(texts) else texts.take(pa.array(short)), lengths[short]
-        )
-        for place in np.flatnonzero(lengths > _LONGEST).tolist():
-            digest = hashlib.blake2b(texts[place].as_buffer(), digest_size=8, key=self.key).digest()
-            hashed[place] = np.frombuffer(digest, "<u8")[0]
-        return np.asarray(hashed[encoded.indices.to_numpy()])
+        return hash_each(values, self._of_short, self.key)
 
     def _of_short(self, texts: pa.Array, lengths: NDArray[np.int64]) -> Keys:
         if not len(texts):
             return np.empty(0, np.uint64)
-        _, offsets, content = texts.buffers()
-        width = np.int64 if pa.types.is_large_string(texts.type) else np.int32
-        starts = np.frombuffer(offsets, width)[texts.offset : texts.offset + len(texts)].astype(np.int64)
-        data = np.concatenate([np.frombuffer(content or b"", np.uint8), np.zeros(4, np.uint8)])
+        starts, data = text_bytes(texts, padding=4)
         words = np.ndarray((len(data) - 3,), "<u4", data, strides=(1,))  # the four bytes from each byte on
         first, second = self._coefficients
         with np.errstate(over="ignore"):

@@ -2,6 +2,7 @@
 
 import hashlib
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 Keys = NDArray[np.uint64]
 
 _MULTIPLIER = np.uint64(0xC6A4A7935BD1E995)
-_LONGEST = 1024
+LONGEST = 1024
 """Bytes beyond which a text is digested one by one: one very long text must not cost a pass over all others."""
 
 
@@ -38,16 +39,32 @@ def whole_number(cell: object) -> str | None:
 
 def hash_strings(values: pa.Array) -> Keys:
     """A 64-bit hash of each string (MurmurHash64A), the same in every run and on every machine."""
+    return hash_each(values, _murmur)
+
+
+def hash_each(values: pa.Array, short: Callable[[pa.Array, NDArray[np.int64]], Keys], key: bytes = b"") -> Keys:
+    """Hashes of strings, each different one once: ``short`` of those up to ``LONGEST`` bytes (texts and lengths).
+
+    Longer ones are digested one by one by BLAKE2b under ``key``.
+    """
     encoded = values.dictionary_encode()
     texts = encoded.dictionary
     lengths = pc.binary_length(texts).to_numpy().astype(np.int64)
-    short = np.flatnonzero(lengths <= _LONGEST)
+    few = np.flatnonzero(lengths <= LONGEST)
     hashed = np.empty(len(texts), dtype=np.uint64)
-    hashed[short] = _murmur(texts if len(short) == len(texts) else texts.take(pa.array(short)), lengths[short])
-    for place in np.flatnonzero(lengths > _LONGEST).tolist():
-        digest = hashlib.blake2b(texts[place].as_buffer(), digest_size=8).digest()
+    hashed[few] = short(texts if len(few) == len(texts) else texts.take(pa.array(few)), lengths[few])
+    for place in np.flatnonzero(lengths > LONGEST).tolist():
+        digest = hashlib.blake2b(texts[place].as_buffer(), digest_size=8, key=key).digest()
         hashed[place] = np.frombuffer(digest, "<u8")[0]
     return np.asarray(hashed[encoded.indices.to_numpy()])
+
+
+def text_bytes(texts: pa.Array, padding: int) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """Where each string without nulls begins, and the bytes of all, with some zeros after the last."""
+    _, offsets, content = texts.buffers()
+    width = np.int64 if pa.types.is_large_string(texts.type) else np.int32
+    starts = np.frombuffer(offsets, width)[texts.offset : texts.offset + len(texts)].astype(np.int64)
+    return starts, np.concatenate([np.frombuffer(content or b"", np.uint8), np.zeros(padding, np.uint8)])
 
 
 def mix(first: Keys, second: Keys) -> Keys:
@@ -63,10 +80,7 @@ def _murmur(texts: pa.Array, lengths: NDArray[np.int64]) -> Keys:
     """The hash of strings without nulls, eight bytes of all of them at a time."""
     if not len(texts):
         return np.empty(0, np.uint64)
-    _, offsets, content = texts.buffers()
-    width = np.int64 if pa.types.is_large_string(texts.type) else np.int32
-    starts = np.frombuffer(offsets, width)[texts.offset : texts.offset + len(texts)].astype(np.int64)
-    data = np.concatenate([np.frombuffer(content or b"", np.uint8), np.zeros(8, np.uint8)])
+    starts, data = text_bytes(texts, padding=8)
     words = np.ndarray((len(data) - 7,), "<u8", data, strides=(1,))  # the eight bytes from each byte on
     shift = np.uint64(47)
     with np.errstate(over="ignore"):
