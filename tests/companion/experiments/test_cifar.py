@@ -20,6 +20,7 @@ from elementdp.companion.experiments.images import (
     tutorial_network,
     whole_network,
 )
+from elementdp.companion.experiments.images.network import HighestOfSquare
 from elementdp.companion.experiments.images.tasks import pixels
 from elementdp.learning.models import layer_rules
 from elementdp.privacy import Unit
@@ -31,6 +32,18 @@ def test_the_network_is_the_tutorials():
     assert sum(p.numel() for p in network.parameters()) == 456 + 2_416 + 48_120 + 10_164 + 850
     assert network(torch.zeros(2, 3, 32, 32)).shape == (2, 10)
     assert layer_rules(network) is not None
+
+
+def test_the_highest_of_a_square_is_torchs_own_maximum():
+    torch.manual_seed(0)
+    # Few values, so that most squares have ties: the gradient has to go to the same pixel.
+    images = torch.randint(-1, 2, (5, 3, 8, 6)).float().requires_grad_()
+    weights = torch.randn(5, 3, 4, 3)
+    found = []
+    for pool in (HighestOfSquare(), torch.nn.MaxPool2d(2)):
+        (gradient,) = torch.autograd.grad((pool(images) * weights).sum(), images)
+        found.append((pool(images), gradient))
+    assert torch.equal(found[0][0], found[1][0]) and torch.equal(found[0][1], found[1][1])
 
 
 def test_pixels_lie_between_minus_one_and_one_channels_first():

@@ -5,6 +5,7 @@ from elementdp.companion.experiments.images.cifar_page import CifarPage
 from elementdp.companion.experiments.images.comparison import gap
 from elementdp.companion.experiments.images.drawing import called, draw
 from elementdp.companion.experiments.images.exhibits import live_run
+from elementdp.companion.experiments.images.network import tutorial_network
 from elementdp.companion.experiments.images.paper_length import PaperLength
 from elementdp.companion.experiments.images.photo_set import PhotoSet, reduced
 from elementdp.companion.experiments.images.photos_page import PhotosPage
@@ -29,7 +30,7 @@ from elementdp.companion.experiments.images.running import (
 from elementdp.companion.experiments.images.sentences import cifar_sentences, photos_sentences
 from elementdp.companion.experiments.images.stand_ins import cifar_stand_in, photos_stand_in
 from elementdp.companion.experiments.images.study import study
-from elementdp.companion.experiments.images.tasks import holdings, last_layer, tutorial_network, whole_network
+from elementdp.companion.experiments.images.tasks import holdings, last_layer, whole_network
 from elementdp.companion.experiments.images.tuning import Tuned, at_rate, climb, ladders, tune
 from elementdp.companion.experiments.images.variants import (
     Accounting,

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from elementdp.companion.data.pseudo_users import PseudoUsers, pseudo_users
+from elementdp.companion.experiments.images.network import tutorial_network
 from elementdp.companion.experiments.images.photo_set import PhotoSet
 from elementdp.companion.experiments.images.running import ImageTask
 from elementdp.companion.experiments.images.shared_photos import PhotoData
@@ -85,24 +86,6 @@ def top(scores: Tensor, labels: Tensor, k: int) -> float:
     """The share of rows whose label is among the k best scores."""
     best = scores.topk(min(k, scores.shape[1]), dim=1).indices
     return float((best == labels[:, None]).any(1).double().mean())
-
-
-def tutorial_network() -> nn.Module:
-    """The network of the PyTorch tutorial: two convolutions, three full layers, 62,006 parameters."""
-    return nn.Sequential(
-        nn.Conv2d(3, 6, 5),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Conv2d(6, 16, 5),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Flatten(),
-        nn.Linear(16 * 5 * 5, 120),
-        nn.ReLU(),
-        nn.Linear(120, 84),
-        nn.ReLU(),
-        nn.Linear(84, 10),
-    )
 
 
 def pixels(images: NDArray[np.uint8]) -> Tensor:
