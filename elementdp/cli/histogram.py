@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -19,7 +19,7 @@ from elementdp.errors import ArgumentError, ElementdpError, at_least
 from elementdp.files import sha256_file
 
 if TYPE_CHECKING:
-    from elementdp.histogram import Budget, Engine, LocalEngine, PrivateHistogram
+    from elementdp.histogram import BoundedValue, Budget, Engine, LocalEngine, PrivateHistogram
     from elementdp.histogram.charged import ChargedEngine
 
 _LARGE_DELTA = 1e-4
@@ -28,7 +28,9 @@ _LARGE_DELTA = 1e-4
 @click.command("histogram", cls=Command)
 @click.argument("events", nargs=-1, required=True)
 @click.option("--user", required=True, help="Column that names the user.")
-@click.option("--item", required=True, help="Column that names the item counted.")
+@click.option(
+    "--item", required=True, multiple=True, help="Column that names the item counted; several name it together."
+)
 @click.option(
     "--element",
     required=True,
@@ -39,10 +41,16 @@ _LARGE_DELTA = 1e-4
 @click.option("--delta", required=True, type=float)
 @click.option("--count", help="Column of counts or weights; without it each row counts once.")
 @click.option(
+    "--value",
+    type=(str, float, float),
+    metavar="COLUMN LOW HIGH",
+    help="Add up this column beside the counts, each row's number moved into the public range LOW to HIGH.",
+)
+@click.option(
     "--domain",
     "domain_file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Public list of items: a text file with one a line, or a table with the --item column. "
+    help="Public list of items: a text file with one a line, or a table with the --item columns. "
     "Must not be read off the events. Without it, items are discovered privately.",
 )
 @click.option(
@@ -78,6 +86,11 @@ _LARGE_DELTA = 1e-4
     type=click.Path(path_type=Path),
     help=".csv, .tsv, .parquet or .json  [default: EVENTS.histogram.csv here]",
 )
+@click.option(
+    "--plot",
+    type=click.Path(path_type=Path),
+    help="Draw the largest items with their intervals (.svg or .png; needs elementdp[plot]).",
+)
 @click.option("--force", is_flag=True, help="Replace an existing output.")
 @click.option("--dry-run", is_flag=True, help="Check the options, print the noise to expect; read and spend nothing.")
 @click.option("--quiet", is_flag=True, help="Print the names of the files only.")
@@ -95,22 +108,25 @@ def command(
     Exit codes: 0 written, 2 refused (nothing is written), 130 and 143 stopped. Shell completion:
     eval "$(_ELEMENTDP_COMPLETE=bash_source elementdp)".
     """
-    from elementdp.histogram import Budget, write_release
+    from elementdp.histogram import Budget, plot_release, write_release
     from elementdp.histogram.output import check_output
+    from elementdp.histogram.plot import check_plot
 
     say = _sayer(quiet=options["quiet"] or options["as_json"])
     privacy = Budget(options["epsilon"], options["delta"], _split(options["split"]), options["seed"])
     if privacy.delta > _LARGE_DELTA:
         say(f"warning: delta {privacy.delta:g} is no small number; it should be far below 1 over the number of users")
-    if dry_run:
-        return _preview(privacy, domain_file, options)
     _check_engine(events, options)
     _check_budget(events, privacy, options)
     if options["top"] is not None:
         at_least("top", options["top"], 1)
     target = output or _default_output(events[0])
     check_output(target, force=force)
-    _check_apart(events, domain_file, target, options["engine"])
+    if options["plot"] is not None:
+        check_plot(options["plot"], force=force)
+    if dry_run:
+        return _preview(privacy, domain_file, options)
+    _check_apart(events, domain_file, target, options["plot"], options["engine"])
     signal.signal(signal.SIGTERM, _stop)
     with _disk_errors(), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
@@ -118,6 +134,8 @@ def command(
     with _disk_errors():
         result = _processed(result, options)
         written = write_release(result, target, force=force)
+        if options["plot"] is not None:
+            written.append(plot_release(result, options["plot"], force=force))
     for warning in caught:
         say(f"warning: {warning.message}")
     _tell(result, say)
@@ -177,7 +195,7 @@ def _released(
             item=options["item"],
             element=options["element"],
             privacy=privacy,
-            count=options["count"],
+            count=_counted(options),
             items=Discovery(options["max_items_per_element"]) if listed is None else listed,
             rho=options["rho"],
             policy=RowPolicy(
@@ -187,6 +205,17 @@ def _released(
             ),
             engine=_engine(options, progress, privacy, say),
         )
+
+
+def _counted(options: dict[str, Any]) -> "str | BoundedValue | None":
+    """What an event counts, or the value that is added up beside the counts."""
+    from elementdp.histogram import BoundedValue
+
+    if options["value"] is None:
+        return cast("str | None", options["count"])
+    if options["count"] is not None:
+        raise ArgumentError("count", options["count"], "left out with --value, where each row counts once")
+    return BoundedValue(*options["value"])
 
 
 def _engine(
@@ -234,15 +263,25 @@ def _check_budget(events: tuple[str, ...], privacy: "Budget", options: dict[str,
 
 def _preview(privacy: "Budget", domain_file: Path | None, options: dict[str, Any]) -> None:
     """What the options would cost and add, without a look at the events."""
+    import numpy as np
+
+    from elementdp.histogram import BoundedValue
     from elementdp.histogram.budget import Ledger
     from elementdp.histogram.discovery import Threshold
+    from elementdp.histogram.item_columns import item_columns
+    from elementdp.histogram.projection import GridBall
 
     ledger = Ledger(privacy, discovers=domain_file is None, chooses_radius=options["rho"] is None)
-    alone = options["element"] in ("item", options["item"])
-    factor = 1.0 if alone else 2**0.5
-    noise = factor / ledger.mu_for("release")
-    rho = options["rho"]
-    click.echo(f"noise of a count: {noise:.4g} times rho" + (f" = {noise * rho:.4g}" if rho is not None else ""))
+    item, value = item_columns(options["item"]), _counted(options)
+    alone = options["element"] in ("item", *(f"{prefix}{item[0]}" for prefix in ("", "column:") if len(item) == 1))
+    ball = GridBall.of(1.0 if options["rho"] is None else options["rho"])
+    mu, valued = ledger.mu_for("release"), isinstance(value, BoundedValue)
+    noise = ball.sensitivity(one_item=alone, valued=valued) / ball.grid / mu
+    times = " times rho" if options["rho"] is None else ""
+    click.echo(f"noise of a count: {noise:.4g}{times}")
+    if isinstance(value, BoundedValue):
+        _, (spread,) = value.sums(np.zeros(1), np.array([noise]), np.zeros(1), 2 * ball.rho / mu)
+        click.echo(f"noise of a sum: {spread:.4g}{times}")
     if domain_file is None:
         most = options["max_items_per_element"]
         rule = Threshold.of(ledger.mu_for("discovery"), ledger.threshold_delta, most, one_item=alone)
@@ -292,7 +331,9 @@ def _tell(result: "PrivateHistogram", say: Callable[[str], None]) -> None:
         say(f"{one.stage:<16}{numbers}")
 
 
-def _check_apart(events: tuple[str, ...], domain_file: Path | None, target: Path, engine: str) -> None:
+def _check_apart(
+    events: tuple[str, ...], domain_file: Path | None, target: Path, plot: Path | None, engine: str
+) -> None:
     """Refuse to write over an input, and to take the events themselves for the public list of items."""
     from elementdp.histogram.event_files import files_of_table
     from elementdp.histogram.output import files_of
@@ -302,9 +343,10 @@ def _check_apart(events: tuple[str, ...], domain_file: Path | None, target: Path
     else:
         read = [file.path for table in events if table != "-" for file in files_of_table(table, "csv")]
     inputs = read if domain_file is None else [*read, domain_file]
-    for path in files_of(target):
+    outputs = [("output", path) for path in files_of(target)] + ([("plot", plot)] if plot is not None else [])
+    for name, path in outputs:
         if any(path.exists() and path.samefile(source) for source in inputs):
-            raise ArgumentError("output", str(path), "another file than the events and the list of items")
+            raise ArgumentError(name, str(path), "another file than the events and the list of items")
     if domain_file is not None and any(_same(domain_file, source) for source in read):
         raise ArgumentError(
             "domain",

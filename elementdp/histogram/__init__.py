@@ -7,10 +7,13 @@ from elementdp.histogram.errors import TableError
 from elementdp.histogram.items import Discovery
 from elementdp.histogram.local import LocalEngine
 from elementdp.histogram.output import write_release
+from elementdp.histogram.plot import plot_release
 from elementdp.histogram.release import PrivateHistogram, heavy_hitters, private_histogram
 from elementdp.histogram.spark import SparkEngine
+from elementdp.histogram.values import BoundedValue
 
 __all__ = [
+    "BoundedValue",
     "Budget",
     "Discovery",
     "Engine",
@@ -22,6 +25,7 @@ __all__ = [
     "Split",
     "TableError",
     "heavy_hitters",
+    "plot_release",
     "private_histogram",
     "write_release",
 ]

@@ -12,6 +12,7 @@ from elementdp.histogram.engine import Columns
 from elementdp.histogram.item_hash import ItemHash
 from elementdp.histogram.items import ItemList
 from elementdp.histogram.local import LocalEngine, LocalGroups, LocalSource
+from elementdp.histogram.rows import columns_read
 from elementdp.privacy import Relation
 
 
@@ -54,9 +55,8 @@ class ChargedSource:
         self, columns: Columns, rule: ElementRule, items: ItemList | None, policy: RowPolicy, hashing: ItemHash
     ) -> AbstractContextManager[LocalGroups]:
         """Look for the columns, enter the release in the budget or refuse it, then read the events."""
-        for column in (columns.user, columns.item, columns.count, rule.column):
-            if column is not None:
-                self.opened.events.need(column)
+        for column in columns_read(columns, rule):
+            self.opened.events.need(column)
         cost = ReleaseCost.planned(
             self.charged.privacy,
             (rule.unit.words, rule.words, Relation.REPLACE.words, columns.user),

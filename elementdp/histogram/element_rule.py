@@ -1,13 +1,16 @@
 """Which element an event belongs to: a public function of its item, or a column of the table."""
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from operator import itemgetter
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elementdp.elements import Clusters, Partition, domain_of
 from elementdp.errors import ArgumentError
+from elementdp.histogram.item_columns import cells_of, item_columns
 from elementdp.privacy import Unit
 
 KEYS: dict[str, Callable[[], Partition]] = {
@@ -20,13 +23,17 @@ KEYS: dict[str, Callable[[], Partition]] = {
 
 @dataclass(frozen=True)
 class ElementRule:
-    """Elements by a ``column`` of the table, or by a ``partition`` of the items."""
+    """Elements by a ``column`` of the table, or by a ``partition`` of the items.
+
+    Where items have several columns (``several``), the partition is one of tuples of their cells.
+    """
 
     words: str
     partition: Partition | None = None
     column: str | None = None
     unit: Unit = Unit.ELEMENT
     alone: bool = False
+    several: bool = False
 
     def shared_by(self, items: Sequence[str]) -> NDArray[np.int64]:
         """For each of ``items``, how many of them may lie in its element, as can be seen without the data."""
@@ -49,7 +56,7 @@ class ElementRule:
     def key(self, item: str) -> Hashable:
         """The element of an item, for elements that are a function of it."""
         assert self.partition is not None
-        return self.partition.key(item)
+        return self.partition.key(cells_of(item) if self.several else item)
 
 
 def canonical(key: Hashable) -> str:
@@ -72,7 +79,11 @@ def canonical(key: Hashable) -> str:
 
 
 def element_rule(
-    element: str | Partition | Callable[[str], Hashable], user: str, item: str, names: Sequence[str], source: str
+    element: str | Partition | Callable[[Any], Hashable],
+    user: str,
+    item: str | Sequence[str],
+    names: Sequence[str],
+    source: str,
 ) -> ElementRule:
     """The rule that ``element`` names: the user or item column, another column, else ``item``, ``domain`` or ``user``.
 
@@ -80,6 +91,21 @@ def element_rule(
     refused: with a column ``user`` that is not the one that names the user, ``user`` could mean either, and the column
     would be the weaker promise.
     """
+    items = item_columns(item)
+    rule = _rule(element, user, items, names, source)
+    if len(items) > 1 and rule.partition is not None and rule.partition.key is domain_of:
+        raise ArgumentError("element", element, "another rule: an item of several columns has no domain")
+    return replace(rule, several=len(items) > 1)
+
+
+def _rule(
+    element: str | Partition | Callable[[Any], Hashable],
+    user: str,
+    items: tuple[str, ...],
+    names: Sequence[str],
+    source: str,
+) -> ElementRule:
+    item = items[0] if len(items) == 1 else f"({', '.join(items)})"
     if isinstance(element, Partition):
         return ElementRule(f"{item} by {element.name}", element)
     if callable(element):
@@ -87,14 +113,14 @@ def element_rule(
         return ElementRule(f"{item} by {partition.name}", partition)
     named = element.removeprefix("column:")
     keyword = {item: "item", user: "user"}.get(named)
-    if keyword is None and named != element:
+    if keyword is None and (named != element or element in names):
         if named not in names:
             raise ArgumentError("element", element, f"a column of {source}: one of {', '.join(map(repr, names))}")
-        return ElementRule(f"column {named}", column=named)
-    if keyword is None and element in names:
         if element in KEYS:
-            raise _ambiguous(element, user, item)
-        return ElementRule(f"column {element}", column=element)
+            raise _ambiguous(element, user, items)
+        if named in items:  # one of several, so a public function of the item
+            return ElementRule(f"column {named}", Partition(itemgetter(items.index(named)), named))
+        return ElementRule(f"column {named}", column=named)
     element = keyword or element
     if element not in KEYS:
         choices = [*map(repr, names), *KEYS]
@@ -104,11 +130,11 @@ def element_rule(
     return ElementRule(words, KEYS[element](), unit=unit, alone=element == "item")
 
 
-def _ambiguous(element: str, user: str, item: str) -> ArgumentError:
+def _ambiguous(element: str, user: str, items: tuple[str, ...]) -> ArgumentError:
     """A word that is a key and a column: the two promise different things."""
     other = {
         "user": f"{user!r} for all a user has",
-        "item": f"{item!r} for each item",
+        "item": f"{items[0]!r} for each item" if len(items) == 1 else "a table without that column for each item",
         "domain": "a table without that column for the domain of a URL",
     }[element]
     return ArgumentError("element", element, f"'column:{element}' for the column of that name, or {other}")

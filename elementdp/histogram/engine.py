@@ -20,6 +20,7 @@ from elementdp.histogram.items import ItemList
 from elementdp.histogram.naming import Naming
 from elementdp.histogram.noise import Integers
 from elementdp.histogram.projection import GroupCounts
+from elementdp.histogram.values import BoundedValue
 
 Progress = Callable[[str, float], None]
 """Called with the name of the stage and the share of it done."""
@@ -30,11 +31,12 @@ Measure = Callable[[GroupCounts], Integers]
 
 @dataclass(frozen=True)
 class Columns:
-    """The names of the columns that hold the user, the item and (optionally) how often."""
+    """The names of the columns that hold the user, the item (one or several) and (optionally) how often, or a value."""
 
     user: str
-    item: str
+    items: tuple[str, ...]
     count: str | None = None
+    value: BoundedValue | None = None
 
 
 class GroupedEvents(Protocol):

@@ -8,8 +8,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from elementdp.errors import ArgumentError, at_least
+from elementdp.histogram.item_columns import public_texts
 from elementdp.histogram.item_hash import ItemHash
-from elementdp.histogram.text import Keys, as_text
+from elementdp.histogram.text import Keys
 
 
 @dataclass(frozen=True)
@@ -30,20 +31,11 @@ class ItemList:
         self._sorted: tuple[ItemHash | None, Keys, NDArray[np.int64]] = (None, np.empty(0, np.uint64), np.empty(0, int))
 
     @classmethod
-    def public(cls, items: Iterable[object]) -> "ItemList":
-        """A public list, read as the table's own items are: 7.0 is written 7, and what is listed twice is one item."""
+    def public(cls, items: Iterable[object], columns: int = 1) -> "ItemList":
+        """A public list of items of so many columns; what is listed twice is one item."""
         if isinstance(items, str):
             raise ArgumentError("items", items, "a list of items")
-        values = list(items)
-        if not values:
-            raise ArgumentError("items", items, "a list of at least one item")
-        try:
-            texts = as_text(pa.array(values, from_pandas=True)).to_pylist()
-        except (pa.ArrowException, UnicodeError, OverflowError) as error:
-            raise ArgumentError("items", f"a list that is not ({error})", "a list of items of one kind") from error
-        if None in texts:
-            raise ArgumentError("items", values[texts.index(None)], "a list of items, none of them missing")
-        return cls(list(dict.fromkeys(texts)))
+        return cls(list(dict.fromkeys(public_texts(items, columns))))
 
     def __len__(self) -> int:
         return len(self.items)

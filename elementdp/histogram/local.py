@@ -82,7 +82,7 @@ class LocalSource:
     ) -> Iterator["LocalGroups"]:
         """The events by group on disk, for as long as the context lasts."""
         texts = ItemTexts()
-        packed = Sequential(("u8", "u8", "f8"))
+        packed = Sequential(("u8", "u8", "f8") if columns.value is None else ("u8", "u8", "f8", "i8"))
         try:
             self._read(RowReader(columns, rule, items, BadRows(policy), hashing), texts, packed)
             yield LocalGroups(packed, texts, self.engine, hashing, listed=items is not None)
@@ -93,7 +93,7 @@ class LocalSource:
     def _read(self, reader: RowReader, texts: ItemTexts, packed: Sequential) -> None:
         """Part the events by group and add up the counts of each (group, item) pair into ``packed``."""
         names = list(map(self.events.need, reader.names))
-        types = ("u8", "u8") if reader.columns.count is None else ("u8", "u8", "i8", "i8")
+        numbers = 3 if reader.columns.value is not None else 2 if reader.columns.count is not None else 0
         progress = self.engine.progress
         progress("reading", 0.0)
         first = 0
@@ -104,7 +104,7 @@ class LocalSource:
                 yield batch, first, share
                 first += batch.num_rows
 
-        with Spill(types, pair_sums, part_bytes=self.engine.part_bytes) as spill:
+        with Spill(("u8", "u8", *["i8"] * numbers), pair_sums, part_bytes=self.engine.part_bytes) as spill:
 
             def prepared(given: tuple[pa.RecordBatch, int, float]) -> tuple[Rows, NDArray[np.int64], float]:
                 rows = reader.rows(given[0], given[1])
@@ -120,7 +120,8 @@ class LocalSource:
             reader.bad.tell()
             progress("grouping", 0.0)
             for groups in in_threads(lambda part: GroupCounts.of(*part), spill.parts()):
-                packed.add(groups.keys, groups.items, groups.counts)
+                values = () if groups.values is None else (groups.values,)
+                packed.add(groups.keys, groups.items, groups.counts, *values)
                 progress("grouping", min(1.0, packed.rows / max(1, spill.rows)))
 
 
@@ -163,8 +164,9 @@ class LocalGroups:
         """A function of each part of whole groups, on all processors."""
 
         def piece(number: int) -> Made:
-            keys, items, counts = self.packed.piece(number)
-            return function(GroupCounts.sorted(keys, items.view(np.int64), counts, np.ones(len(keys), dtype=bool)))
+            keys, items, counts, *values = self.packed.piece(number)
+            every = np.ones(len(keys), dtype=bool)
+            return function(GroupCounts.sorted(keys, items.view(np.int64), counts, every, *values))
 
         self.engine.progress(stage, 0.0)
         for done, result in enumerate(in_threads(piece, range(len(self.packed))), start=1):

@@ -32,10 +32,12 @@ _NUMBER = r"^[+-]?[0-9]+(\.[0-9]+)?$"
 
 def _csv(result: PrivateHistogram, path: Path, delimiter: str = ",") -> None:
     table = result.histogram
-    items = table.column("item")
-    formula = pc.and_not(pc.match_substring_regex(items, _FORMULA), pc.match_substring_regex(items, _NUMBER))
-    quoted = pc.if_else(formula, pc.binary_join_element_wise("'", items, ""), items)
-    pa.csv.write_csv(table.set_column(0, "item", quoted), path, pa.csv.WriteOptions(delimiter=delimiter))
+    for place, name in enumerate(result.item_columns):
+        items = table.column(name)
+        formula = pc.and_not(pc.match_substring_regex(items, _FORMULA), pc.match_substring_regex(items, _NUMBER))
+        quoted = pc.if_else(formula, pc.binary_join_element_wise("'", items, ""), items)
+        table = table.set_column(place, name, quoted)
+    pa.csv.write_csv(table, path, pa.csv.WriteOptions(delimiter=delimiter))
 
 
 def _parquet(result: PrivateHistogram, path: Path) -> None:

@@ -13,7 +13,7 @@ the squares in ‖v‖ are added in order of size, so neither the order of the t
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from elementdp.elements.grouping import sorted_groups
 from elementdp.errors import ArgumentError, positive
 from elementdp.histogram.noise import Integers
+from elementdp.histogram.values import VALUE_UNITS, value_sensitivity
 
 FRACTION_UNITS = 1 << 40
 """Fractions of a count are kept to 2⁻⁴⁰."""
@@ -50,19 +51,25 @@ class GridBall:
         """The radius in counts: ρ, rounded down to the grid."""
         return self.radius / self.grid
 
-    def sensitivity(self, *, one_item: bool) -> float:
-        """In grid steps, rounded up: R if no element holds two items, else √2·R."""
+    def sensitivity(self, *, one_item: bool, valued: bool = False) -> float:
+        """In grid steps, rounded up: R if no element holds two items, else √2·R; more if values come with counts."""
+        if valued:
+            return value_sensitivity(self.radius, one_item=one_item)
         return float(self.radius) if one_item else math.nextafter(math.sqrt(2) * self.radius, math.inf)
 
 
 @dataclass(frozen=True)
 class GroupCounts:
-    """Counts by (group, item), each pair once, sorted by group: ``starts`` are the groups' first rows."""
+    """Counts by (group, item), each pair once, sorted by group: ``starts`` are the groups' first rows.
+
+    ``values`` are the pairs' sums of a bounded column in the units of :mod:`elementdp.histogram.values`, if asked for.
+    """
 
     keys: NDArray[np.uint64]
     items: NDArray[np.int64]
     counts: NDArray[np.float64]
     starts: NDArray[np.int64]
+    values: Integers | None = None
 
     @classmethod
     def of(
@@ -71,17 +78,18 @@ class GroupCounts:
         items: NDArray[np.int64],
         whole: Integers | None = None,
         fraction: Integers | None = None,
+        values: Integers | None = None,
     ) -> "GroupCounts":
-        """Add up whole counts (one a row, unless given) and fractions in units of 2⁻⁴⁰, by (group, item).
+        """Add up whole counts (one a row, unless given), fractions in units of 2⁻⁴⁰ and values, by (group, item).
 
         Pairs that come to nothing are left out.
         """
-        keys, items, sums, fractions = pair_sums(
-            tuple(column for column in (keys, items, whole, fraction) if column is not None)
+        keys, items, sums, fractions, *valued = pair_sums(
+            tuple(column for column in (keys, items, whole, fraction, values) if column is not None)
         )
         counts = sums + fractions / FRACTION_UNITS
         # Sums that overflowed into the negative go too: the bound √2·R rests on non-negative counts.
-        return cls.sorted(keys, items, counts, counts > 0)
+        return cls.sorted(keys, items, counts, counts > 0, *valued)
 
     @classmethod
     def none(cls) -> "GroupCounts":
@@ -95,16 +103,18 @@ class GroupCounts:
         items: NDArray[np.int64],
         counts: NDArray[np.float64],
         keep: NDArray[np.bool_],
+        values: Integers | None = None,
     ) -> "GroupCounts":
         """Pairs that are sorted by group already, where ``keep`` is true."""
         if not keep.all():
             keys, items, counts = keys[keep], items[keep], counts[keep]
+            values = None if values is None else values[keep]
         starts = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]]) if len(keys) else np.empty(0, np.int64)
-        return cls(keys, items, counts, starts)
+        return cls(keys, items, counts, starts, values)
 
     def keep(self, mask: NDArray[np.bool_]) -> "GroupCounts":
         """Only the pairs where ``mask`` is true."""
-        return self.sorted(self.keys, self.items, self.counts, mask)
+        return self.sorted(self.keys, self.items, self.counts, mask, self.values)
 
     @property
     def sizes(self) -> NDArray[np.int64]:
@@ -135,7 +145,7 @@ class GroupCounts:
         Nothing changes then, except that two such groups whose hashes collide are told apart, which the sensitivity R
         (and not √2·R) of one-item elements needs.
         """
-        return GroupCounts(self.keys, self.items, self.counts, np.arange(len(self.keys)))
+        return replace(self, starts=np.arange(len(self.keys)))
 
     def presence(self) -> "GroupCounts":
         """The same pairs, each with a count of one."""
@@ -143,25 +153,37 @@ class GroupCounts:
 
     def project(self, ball: GridBall) -> Integers:
         """z for each pair: the group's counts, scaled into the ball and rounded down to its grid."""
+        return self._projected(ball)[0]
+
+    def project_both(self, ball: GridBall) -> tuple[Integers, Integers]:
+        """z and t for each pair: its count and its value, scaled by the same factor and rounded towards zero."""
+        assert self.values is not None
+        inside, factor = self._projected(ball)
+        scaled = np.trunc(self.values * (np.repeat(factor, self.sizes) / VALUE_UNITS)).astype(np.int64)
+        return inside, np.clip(scaled, -inside, inside)  # floating point can miss |t| ≤ z by a step
+
+    def _projected(self, ball: GridBall) -> tuple[Integers, NDArray[np.float64]]:
+        """z, and the factor of each group."""
         if not len(self.keys):
-            return np.empty(0, np.int64)
+            return np.empty(0, np.int64), np.empty(0)
         sizes = self.sizes
         factor = ball.grid * np.minimum(1.0, ball.radius / (self.norms() * ball.grid))
         while True:
             inside = np.floor(self.counts * np.repeat(factor, sizes)).astype(np.int64)
             outside = np.add.reduceat(inside**2, self.starts) > ball.radius**2
             if not outside.any():
-                return inside
+                return inside, factor
             factor = np.where(outside, factor * (1 - 2.0**-40), factor)  # floating point missed by an ulp
 
 
 def pair_sums(rows: tuple[NDArray[Any], ...]) -> tuple[NDArray[Any], ...]:
-    """Rows (group, item[, whole[, fraction]]) added up by pair, sorted; a row without a count counts once."""
+    """Rows (group, item[, whole[, fraction[, value]]]) added up by pair, sorted; without a count a row counts once."""
     keys, items, *counts = rows
     order, starts = sorted_groups(keys, items)
     keys, items, first = keys[order], items[order], starts[:-1]
     if not len(first):
-        return keys, items, np.empty(0, np.int64), np.empty(0, np.int64)
+        return keys, items, *(np.empty(0, np.int64) for _ in range(max(2, len(counts))))
     whole = np.add.reduceat(counts[0][order], first) if counts else np.diff(first, append=len(keys))
     fraction = np.add.reduceat(counts[1][order], first) if len(counts) > 1 else np.zeros(len(first), np.int64)
-    return keys[first], items[first], whole + fraction // FRACTION_UNITS, fraction % FRACTION_UNITS
+    values = [np.add.reduceat(column[order], first) for column in counts[2:]]
+    return keys[first], items[first], whole + fraction // FRACTION_UNITS, fraction % FRACTION_UNITS, *values

@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,6 +18,7 @@ from elementdp.histogram.clipping import Clipped
 from elementdp.histogram.discovery import Threshold
 from elementdp.histogram.element_rule import ElementRule, element_rule
 from elementdp.histogram.engine import Columns, Engine, EventSource
+from elementdp.histogram.item_columns import NUMBERS, item_columns, with_item_columns
 from elementdp.histogram.item_hash import ItemHash
 from elementdp.histogram.items import Discovery, ItemList
 from elementdp.histogram.local import LocalEngine
@@ -25,10 +26,14 @@ from elementdp.histogram.noise import AddNoise, exact_noise, seeded_noise
 from elementdp.histogram.projection import GridBall
 from elementdp.histogram.spark import SparkEngine, is_spark_frame
 from elementdp.histogram.stages import ListedGroups, clipped_share, discovered_items, noisy_table, private_ball
+from elementdp.histogram.values import BoundedValue
 from elementdp.privacy import Guarantee, Relation
 
-ElementLike = str | Partition | Callable[[str], Hashable]
-"""A column, ``"domain"``, ``"item"``, ``"user"``, or a public partition or function of items (to str, int or bytes)."""
+ElementLike = str | Partition | Callable[[Any], Hashable]
+"""A column, ``"domain"``, ``"item"``, ``"user"``, or a public partition or function of items (to str, int or bytes).
+
+An item of several columns is the tuple of its cells, each a text.
+"""
 
 
 @dataclass(frozen=True)
@@ -37,9 +42,10 @@ class PrivateHistogram:
 
     ``histogram`` has the columns ``item``, ``count``, ``noise``, ``low`` and ``high``: sums over users, each group's
     counts within ρ, plus noise of the standard deviation given (so a count may be negative), and the interval that
-    covers the noise in 95 of 100 cases. The interval does not cover what the bound ρ removed: see ``clipped``. For
-    averages divide by the number of users if that is public; the number of users seen in the table is not. A seeded
-    release promises nothing: ε = ∞, δ = 1.
+    covers the noise in 95 of 100 cases. The interval does not cover what the bound ρ removed: see ``clipped``. Items of
+    several columns have these instead of ``item``; with a ``value`` there are also ``sum``, ``sum_noise``, ``sum_low``
+    and ``sum_high``. For averages divide by the number of users if that is public; the number of users seen in the
+    table is not. A seeded release promises nothing: ε = ∞, δ = 1.
 
     Attributes:
         histogram: an Arrow table, one row an item.
@@ -52,6 +58,7 @@ class PrivateHistogram:
         discovered: whether the items were discovered privately.
         seeded: whether the noise was seeded, for tests.
         processing: what was done to the counts after the noise, in words.
+        value: the column that was added up beside the counts, and its range.
 
     >>> table = pa.table({"user": ["ann", "bob", "bob"], "word": ["tea", "tea", "milk"]})
     >>> result = private_histogram(
@@ -71,6 +78,12 @@ class PrivateHistogram:
     discovered: bool
     seeded: bool
     processing: tuple[str, ...] = ()
+    value: BoundedValue | None = None
+
+    @property
+    def item_columns(self) -> tuple[str, ...]:
+        """The columns of ``histogram`` that name the item."""
+        return tuple(name for name in self.histogram.column_names if name not in NUMBERS)
 
     def top(self, number: int) -> "PrivateHistogram":
         """The items with the largest noisy counts only: post-processing, which costs no privacy.
@@ -103,6 +116,7 @@ class PrivateHistogram:
             "epsilon": None if self.seeded else self.guarantee.epsilon,
             "delta": None if self.seeded else self.guarantee.delta,
             "rho": self.rho,
+            "value": None if self.value is None else vars(self.value) | {"words": self.value.words()},
             "clipped": None if self.clipped is None else vars(self.clipped) | {"words": self.clipped.words()},
             "intervals": "low and high cover the noise in 95 of 100 cases, not what the bound rho removed",
             "noise": "rounded Gaussian, seeded" if self.seeded else "discrete Gaussian, by tables in 128 bits",
@@ -117,10 +131,10 @@ def private_histogram(
     table: object,
     *,
     user: str,
-    item: str,
+    item: str | Sequence[str],
     element: ElementLike,
     privacy: Budget,
-    count: str | None = None,
+    count: str | BoundedValue | None = None,
     items: Iterable[object] | Discovery | None = None,
     rho: float | None = None,
     policy: RowPolicy | None = None,
@@ -133,11 +147,12 @@ def private_histogram(
             or a list of these), a Spark DataFrame, or anything with ``__arrow_c_stream__``: a frame of pandas or
             polars, an Arrow table, reader or dataset.
         user: the column that names the user.
-        item: the column that names the item counted.
+        item: the column that names the item counted, or several that name it together.
         element: what is protected: a column, ``"domain"`` (of a URL), ``"item"``, ``"user"`` (user-level privacy), or
             a public partition or function of items (to str, int or bytes).
         privacy: the (ε, δ) to spend, and the shares of the stages.
-        count: a column of how often an event counts; without it, each counts once.
+        count: a column of how often an event counts; without it, each counts once. With a :class:`BoundedValue` each
+            counts once, and the sum of a column is released beside the counts.
         items: the public list of items. Without one (or with a :class:`Discovery`) they are discovered privately.
             Never list the items found in the table: the list would give away what only one user has.
         rho: the bound on the ℓ2 norm of one group's counts. It must not be read off the table; without it, it is
@@ -165,17 +180,19 @@ def private_histogram(
     >>> print(result.guarantee)
     (1, 1e-06)-DP for one element of one user (data replaced by any other; no sampling)
     """
-    plan = _Plan.of(privacy, items, rho, policy or RowPolicy())
+    value, often = (count, None) if isinstance(count, BoundedValue) else (None, count)
+    columns = Columns(user, item_columns(item), often, value)
+    plan = _Plan.of(privacy, items, rho, policy or RowPolicy(), columns)
     source = (engine or _engine_for(table)).open(table)
     rule = element_rule(element, user, item, source.names, source.source)
-    return plan.released(source, Columns(user, item, count), rule)
+    return plan.released(source, columns, rule)
 
 
 def heavy_hitters(
     table: object,
     *,
     user: str,
-    item: str,
+    item: str | Sequence[str],
     privacy: Budget,
     items: Iterable[object] | Discovery | None = None,
     policy: RowPolicy | None = None,
@@ -228,10 +245,15 @@ class _Plan:
 
     @classmethod
     def of(
-        cls, privacy: Budget, items: Iterable[object] | Discovery | None, rho: float | None, policy: RowPolicy
+        cls,
+        privacy: Budget,
+        items: Iterable[object] | Discovery | None,
+        rho: float | None,
+        policy: RowPolicy,
+        columns: Columns,
     ) -> "_Plan":
         discovery = items if isinstance(items, Discovery) else Discovery()
-        public = None if items is None or isinstance(items, Discovery) else ItemList.public(items)
+        public = None if items is None or isinstance(items, Discovery) else ItemList.public(items, len(columns.items))
         if policy.unknown_items == "drop" and public is None:
             raise ArgumentError(
                 "ignore_unknown_items",
@@ -262,15 +284,16 @@ class _Plan:
         with source.grouped(columns, rule, self.public, self.policy, hashing) as groups:
             listed = self.public if threshold is None else discovered_items(groups, threshold, ledger, add_noise)
             assert listed is not None
-            data = ListedGroups(groups, listed, rule.shared_by(listed.items), whole=columns.count is None)
+            shared = rule.shared_by(listed.items)
+            data = ListedGroups(groups, listed, shared, whole=columns.count is None, value=columns.value)
             ball = self.ball or private_ball(data, ledger, add_noise)
-            sums, lost = data.sums(ball)
+            sums = data.sums(ball)
         histogram = noisy_table(data, sums, ball, ledger, add_noise)
-        clipped = clipped_share(data, lost, histogram, ball, ledger, add_noise)
+        clipped = clipped_share(data, sums, histogram, ball, ledger, add_noise)
         seeded = self.privacy.seed is not None
         promised = (math.inf, 1.0) if seeded else (self.privacy.epsilon, self.privacy.delta)
         return PrivateHistogram(
-            histogram=histogram,
+            histogram=with_item_columns(histogram, columns.items),
             guarantee=Guarantee(*promised, rule.unit, Relation.REPLACE),
             element=rule.words,
             user_column=columns.user,
@@ -279,4 +302,5 @@ class _Plan:
             spent=tuple(ledger.spent),
             discovered=self.public is None,
             seeded=seeded,
+            value=columns.value,
         )

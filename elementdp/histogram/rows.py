@@ -1,7 +1,7 @@
 """From a batch of events to rows of numbers: the group's hash, the item's, and how often; bad rows found on the way."""
 
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -9,7 +9,7 @@ import pyarrow.ipc
 from numpy.typing import NDArray
 
 from elementdp.histogram.bad_rows import BadRows
-from elementdp.histogram.cells import Counts, Names
+from elementdp.histogram.cells import Counts, Names, numbers
 from elementdp.histogram.element_keys import ElementKeys
 from elementdp.histogram.element_rule import ElementRule
 from elementdp.histogram.engine import Columns, Measure
@@ -29,7 +29,7 @@ class ReadRows:
     """Rows as numbers: the group's hash, the item's hash (or place in the list), and how often.
 
     Row k has the item ``texts[codes[k]]``; ``hashes`` are those of ``texts``. Without a column of counts ``counts`` is
-    empty, else it has their whole parts and fractions.
+    empty, else it has their whole parts and fractions, and the units of the values if there are such.
     """
 
     keys: Keys
@@ -65,27 +65,21 @@ class RowReader:
 
     def rows(self, batch: pa.RecordBatch, first: int = 0) -> ReadRows:
         """The rows of a batch that ``first`` rows came before; bad ones are refused or dropped."""
-        user, item = Names.of(batch, self.columns.user), Names.of(batch, self.columns.item)
+        named = {name: Names.of(batch, name) for name in (self.columns.user, *self.columns.items)}
+        user, item = named[self.columns.user], Names.joined([named[name] for name in self.columns.items])
         hashes = self.hashing.of(item.texts)
-        bad = {f"{self.columns.user!r} is missing": user.codes < 0, f"{self.columns.item!r} is missing": item.codes < 0}
+        bad = {f"{name!r} is missing": column.codes < 0 for name, column in named.items()}
         kinds: dict[str, str] = {}
         if self.rule.column is not None:
-            named = Names.of(batch, self.rule.column)
-            element = named.take(hash_strings(named.texts))
-            bad[f"{self.rule.column!r} is missing"] = named.codes < 0
+            column = Names.of(batch, self.rule.column)
+            element = column.take(hash_strings(column.texts))
+            bad[f"{self.rule.column!r} is missing"] = column.codes < 0
         else:
             by_item, wrong = self._elements.of(item.texts, hashes)
             element = item.take(by_item)
             for code, words in wrong.items():
                 bad[words], kinds[words] = item.codes == code, "an item has no element"
-        counts: tuple[Integers, ...] = ()
-        if self.columns.count is not None:
-            read = Counts.of(batch, self.columns.count)
-            counts = read.whole, read.fraction
-            words = f"{self.columns.count!r} must be a finite count from 0 to 2^31"
-            if read.bad.any():
-                quoted = f"{words}, got {batch.column(self.columns.count)[int(np.argmax(read.bad))].as_py()!r}"
-                bad[quoted], kinds[quoted] = read.bad, words
+        counts = self._counts(batch, bad, kinds)
         good = self._good(bad, kinds, first)
         items = item.take(hashes)
         if self.items is not None:
@@ -97,6 +91,26 @@ class RowReader:
         kept = slice(None) if good.all() else good
         counts = tuple(column[kept] for column in counts)
         return ReadRows(keys[kept], items[kept], counts, item.codes[kept], item.texts, hashes)
+
+    def _counts(
+        self, batch: pa.RecordBatch, bad: dict[str, NDArray[np.bool_]], kinds: dict[str, str]
+    ) -> tuple[Integers, ...]:
+        """What each row counts, and its value, if there are columns for these; cells that are none go to ``bad``."""
+        if self.columns.count is not None:
+            name, words = self.columns.count, f"{self.columns.count!r} must be a finite count from 0 to 2^31"
+            read = Counts.of(batch, name)
+            wrong, counts = read.bad, [read.whole, read.fraction]
+        elif self.columns.value is not None:
+            name, words = self.columns.value.column, f"{self.columns.value.column!r} must be a finite number"
+            values = numbers(batch, name)
+            wrong, once = ~np.isfinite(values), np.ones(len(values), np.int64)
+            counts = [once, np.zeros_like(once), self.columns.value.units(np.where(wrong, 0.0, values))]
+        else:
+            return ()
+        if wrong.any():
+            quoted = f"{words}, got {batch.column(name)[int(np.argmax(wrong))].as_py()!r}"
+            bad[quoted], kinds[quoted] = wrong, words
+        return tuple(counts)
 
     def _good(self, bad: dict[str, NDArray[np.bool_]], kinds: dict[str, str], first: int) -> NDArray[np.bool_]:
         """Which rows can be counted; others are refused or dropped, as the policy says."""
@@ -113,13 +127,14 @@ class RowReader:
             missing = (
                 "is not in the public list of items; list it, or drop such items on purpose with ignore_unknown_items"
             )
-            text = batch.column(self.columns.item)[place].as_py()
-            raise at_row(first + place + 1, f"item {text!r} {missing}", f"an item {missing}")
+            cells = [repr(batch.column(name)[place].as_py()) for name in self.columns.items]
+            raise at_row(first + place + 1, f"item {', '.join(cells)} {missing}", f"an item {missing}")
 
 
 def columns_read(columns: Columns, rule: ElementRule) -> list[str]:
     """The columns of a table that a release reads, each once."""
-    return list(dict.fromkeys([columns.user, columns.item, *filter(None, (rule.column, columns.count))]))
+    value = None if columns.value is None else columns.value.column
+    return list(dict.fromkeys([columns.user, *columns.items, *filter(None, (rule.column, columns.count, value))]))
 
 
 def measured(groups: GroupCounts, measure: Measure, places: NDArray[np.int64], alone: NDArray[np.bool_]) -> Integers:
@@ -129,7 +144,7 @@ def measured(groups: GroupCounts, measure: Measure, places: NDArray[np.int64], a
     """
     known = places >= 0
     single = known & alone[places] if len(alone) else known
-    seen = GroupCounts(groups.keys, places, groups.counts, groups.starts)
+    seen = replace(groups, items=places)
     return np.asarray(measure(seen.keep(single).apart()) + measure(seen.keep(known & ~single)))
 
 

@@ -176,7 +176,9 @@ class SparkSource:
         for name in names:
             if self.names.count(name) != 1:
                 raise TableError(f"{self.source} has no column {name!r}, or more than one; it has {self.names}")
-        schema = f"key long, item {'string' if items is None else 'long'}, whole long, fraction long, problem string"
+        item = "string" if items is None else "long"
+        numbers = ", ".join(f"{name} long" for name in _numbers(columns))
+        schema = f"key long, item {item}, {numbers}, problem string"
         task = _reading(columns, rule, items, replace(policy, tell=_no_one), hashing)
         read = self.frame.select(*(f.col(f"`{name}`") for name in names)).mapInArrow(task, schema)
         parted = read.repartition(self.engine.partitions, "key") if self.engine.partitions else read.repartition("key")
@@ -261,6 +263,11 @@ class SparkGroups:
         return total
 
 
+def _numbers(columns: Columns) -> tuple[str, ...]:
+    """The numbers of a row beside its group and item."""
+    return ("whole", "fraction") if columns.value is None else ("whole", "fraction", "value")
+
+
 def _no_one(rows: int) -> None:
     """A task has no one to tell how many rows it dropped."""
 
@@ -269,11 +276,11 @@ def _reading(columns: Columns, rule: ElementRule, items: ItemList | None, policy
     """The task that reads rows; what is wrong with one is a row of its own, with nothing but the problem."""
     expected = versions()
     item_type = pa.string() if items is None else pa.int64()
-    numbers = [("whole", pa.int64()), ("fraction", pa.int64())]
+    numbers = [(name, pa.int64()) for name in _numbers(columns)]
     schema = pa.schema([("key", pa.int64()), ("item", item_type), *numbers, ("problem", pa.string())])
 
     def refused(problem: str) -> pa.RecordBatch:
-        return pa.record_batch([[0], pa.nulls(1, item_type), [0], [0], [problem]], schema=schema)
+        return pa.record_batch([[0], pa.nulls(1, item_type), *([0] for _ in numbers), [problem]], schema=schema)
 
     def read(batches: Batches) -> Batches:
         here = versions()
@@ -294,12 +301,12 @@ def _reading(columns: Columns, rule: ElementRule, items: ItemList | None, policy
 
 def _added_up(rows: ReadRows, schema: pa.Schema, *, as_text: bool) -> pa.RecordBatch:
     """Rows of the same (key, item) as one, so that a busy group sends few rows."""
-    keys, hashes, whole, fraction = pair_sums((rows.keys, rows.items, *rows.counts))
+    keys, hashes, *sums = pair_sums((rows.keys, rows.items, *rows.counts))
     items = pa.array(hashes.view(np.int64))
     if as_text:
         order = np.argsort(rows.hashes)
         items = rows.texts.take(pa.array(order[np.searchsorted(rows.hashes[order], hashes)]))
-    columns = [pa.array(keys.view(np.int64)), items, pa.array(whole), pa.array(fraction)]
+    columns = [pa.array(keys.view(np.int64)), items, *map(pa.array, sums)]
     return pa.record_batch([*columns, pa.nulls(len(keys), pa.string())], schema=schema)
 
 
@@ -307,8 +314,8 @@ def _groups(part: pa.Table, hashing: ItemHash) -> GroupCounts:
     """The counts of a part with whole groups; items by their places, or by the hashes of their texts."""
     item = part.column("item").combine_chunks()
     items = item.to_numpy() if pa.types.is_integer(item.type) else hashing.of(item).view(np.int64)
-    keys, whole, fraction = (part.column(name).to_numpy() for name in ("key", "whole", "fraction"))
-    return GroupCounts.of(keys, items, whole, fraction)
+    keys, *numbers = (part.column(name).to_numpy() for name in part.column_names if name != "item")
+    return GroupCounts.of(keys, items, *numbers)
 
 
 def _bundles(batches: Batches) -> Iterator[pa.RecordBatch]:

@@ -16,22 +16,34 @@ from elementdp.histogram.items import ItemList
 from elementdp.histogram.noise import AddNoise, Integers, scale_for
 from elementdp.histogram.projection import GridBall, GroupCounts
 from elementdp.histogram.radius import RadiusSearch, balance
+from elementdp.histogram.values import BoundedValue
 
 _COVERS_95 = NormalDist().inv_cdf(0.975)
 """Standard deviations on either side that hold the noise in 95 of 100 releases."""
 
 
 @dataclass(frozen=True)
+class Sums:
+    """Sums over groups: counts and values by item, in steps of the ball's grid, and the weight lost at each level."""
+
+    counts: Integers
+    values: Integers
+    lost: Integers
+
+
+@dataclass(frozen=True)
 class ListedGroups:
     """The groups, seen on the items of a list only.
 
-    ``shared`` has for each item how many of the list may lie in its element; ``whole``: all counts are whole numbers.
+    ``shared`` has for each item how many of the list may lie in its element; ``whole``: all counts are whole numbers;
+    ``value``: the column that is added up beside the counts.
     """
 
     groups: GroupedEvents
     listed: ItemList
     shared: NDArray[np.int64]
     whole: bool
+    value: BoundedValue | None = None
 
     @property
     def alone(self) -> NDArray[np.bool_]:
@@ -47,22 +59,25 @@ class ListedGroups:
         """The sum of ``measure`` over all groups."""
         return self.groups.add_up(measure, self.listed, self.alone, stage)
 
-    def sums(self, ball: GridBall) -> tuple[Integers, Integers]:
-        """The projected counts of each item, summed over groups, in steps of the ball's grid; and the weight lost."""
+    def sums(self, ball: GridBall) -> Sums:
+        """The projected counts (and values) of each item, summed over groups; and the weight lost."""
         query = ClippingQuery(ball, self.most_items, 0.0)
-        size = len(self.listed)
+        size, valued = len(self.listed), self.value is not None
 
         def projected(groups: GroupCounts) -> Integers:  # goes to other machines: it must not hold the table
-            total = np.zeros(size, dtype=np.int64)
-            np.add.at(total, groups.items, groups.project(ball))
-            return np.concatenate([total, query.measure(groups)])
+            total = np.zeros((1 + valued, size), dtype=np.int64)
+            added = groups.project_both(ball) if groups.values is not None else [groups.project(ball)]
+            for row, steps in zip(total, added, strict=False):
+                np.add.at(row, groups.items, steps)
+            return np.concatenate([*total, query.measure(groups)])
 
-        both = self.add_up(projected, "adding up")
-        return both[:size], both[size:]
+        found = self.add_up(projected, "adding up")
+        return Sums(found[:size], found[size : -len(LEVELS)], found[-len(LEVELS) :])
 
     def scales(self, ball: GridBall, mu: float) -> NDArray[np.float64]:
         """The noise of each item that costs μ, in steps of the ball's grid."""
-        alone, shared = (scale_for(ball.sensitivity(one_item=one), mu) for one in (True, False))
+        valued = self.value is not None
+        alone, shared = (scale_for(ball.sensitivity(one_item=one, valued=valued), mu) for one in (True, False))
         return np.where(self.alone, alone, shared)
 
 
@@ -89,27 +104,41 @@ def private_ball(data: ListedGroups, ledger: Ledger, add_noise: AddNoise) -> Gri
     return GridBall.of(search.choose(above, wanted, add_noise))
 
 
-def noisy_table(data: ListedGroups, sums: Integers, ball: GridBall, ledger: Ledger, add_noise: AddNoise) -> pa.Table:
+def noisy_table(data: ListedGroups, sums: Sums, ball: GridBall, ledger: Ledger, add_noise: AddNoise) -> pa.Table:
     """The sums with noise of each item's own scale, once the ledger has found that the budget allows it."""
-    scales = data.scales(ball, ledger.mu_for("release"))
+    mu = ledger.mu_for("release")
+    scales = data.scales(ball, mu)
     noise = scales / ball.grid
-    widest = ball.sensitivity(one_item=bool(data.alone.all()))
-    spent = Spent("release", ledger.mu_for("release"), 0.0, widest / ball.grid, float(noise.max(initial=0.0)))
-    ledger.pay(spent, grid_scale=float(scales.min(initial=math.inf)), coordinates=len(scales))
+    widest = ball.sensitivity(one_item=bool(data.alone.all()), valued=data.value is not None)
+    spent = Spent("release", mu, 0.0, widest / ball.grid, float(noise.max(initial=0.0)))
+    drawn = len(scales) if data.value is None else 2 * len(scales)
+    ledger.pay(spent, grid_scale=float(scales.min(initial=math.inf)), coordinates=drawn)
     ledger.check()
-    noisy = np.empty_like(sums)
+    noisy = np.empty_like(sums.counts)
     for scale in np.unique(scales).tolist():
         places = np.flatnonzero(scales == scale)
-        noisy[places] = add_noise(sums[places], scale)
-    digits = max(0, math.ceil(2 - math.log10(noise.min(initial=1e9))))  # digits far below the noise say nothing
-    counts = np.round(noisy / ball.grid, digits)
-    low, high = (np.round(counts + side * _COVERS_95 * noise, digits) for side in (-1, 1))
-    names = pa.array(data.listed.items, pa.string())
-    return pa.table({"item": names, "count": counts, "noise": noise, "low": low, "high": high})
+        noisy[places] = add_noise(sums.counts[places], scale)
+    counts = noisy / ball.grid
+    columns = {"item": pa.array(data.listed.items, pa.string()), **_with_interval("count", "", counts, noise)}
+    if data.value is not None:
+        scale = scale_for(ball.sensitivity(one_item=False, valued=True), mu)
+        units = add_noise(sums.values, scale) / ball.grid
+        columns |= _with_interval("sum", "sum_", *data.value.sums(counts, noise, units, scale / ball.grid))
+    return pa.table(columns)
+
+
+def _with_interval(
+    name: str, prefix: str, noisy: NDArray[np.float64], noise: NDArray[np.float64]
+) -> dict[str, NDArray[np.float64]]:
+    """Noisy numbers with their noise and the interval that covers it, without digits far below it."""
+    digits = max(0, math.ceil(2 - math.log10(noise.min(initial=1e9))))
+    shown = np.round(noisy, digits)
+    low, high = (np.round(shown + side * _COVERS_95 * noise, digits) for side in (-1, 1))
+    return {name: shown, f"{prefix}noise": noise, f"{prefix}low": low, f"{prefix}high": high}
 
 
 def clipped_share(
-    data: ListedGroups, lost: Integers, histogram: pa.Table, ball: GridBall, ledger: Ledger, add_noise: AddNoise
+    data: ListedGroups, sums: Sums, histogram: pa.Table, ball: GridBall, ledger: Ledger, add_noise: AddNoise
 ) -> Clipped | None:
     """The share of the weight that the projection removed, if the split of the budget pays for it."""
     if not (mu := ledger.mu_for("clipping")):
@@ -119,4 +148,4 @@ def clipped_share(
     ledger.pay(spent, grid_scale=query.scale, coordinates=len(LEVELS))
     ledger.check()
     kept, noise = (histogram.column(name).to_numpy() for name in ("count", "noise"))
-    return query.estimate(lost, float(kept.sum()), float(np.sqrt(np.square(noise).sum())), add_noise)
+    return query.estimate(sums.lost, float(kept.sum()), float(np.sqrt(np.square(noise).sum())), add_noise)

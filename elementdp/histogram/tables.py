@@ -74,9 +74,11 @@ def _from_pandas(table: Any, names: Sequence[str], batch_rows: int) -> Batches:
             yield batch, (start + len(rows)) / len(chosen)
 
 
-def read_domain(path: Path, column: str) -> list[str]:
-    """A public list of items: the lines of a text file, or one column of a table."""
+def read_domain(path: Path, columns: Sequence[str]) -> list[Any]:
+    """A public list of items: the lines of a text file, or the columns of a table; tuples if there are several."""
     if form_of(path) is None:
+        if len(columns) > 1:
+            raise TableError(f"{path}: items of several columns need a table with these columns, such as a .csv")
         try:
             lines = path.read_text(encoding="utf-8-sig").split("\n")  # an item may hold other separators
         except (UnicodeDecodeError, OSError) as error:
@@ -84,10 +86,13 @@ def read_domain(path: Path, column: str) -> list[str]:
         items = [line for line in lines if line.strip()]
     else:
         events = open_events(path)
-        batches = events.batches([events.need(column)], BadRows(RowPolicy()))
-        items = [value or "" for batch, _ in batches for value in as_text(batch.column(0)).to_pylist()]
-        if "" in items:
-            raise at_row(items.index("") + 1, f"{column!r} is missing in the public list {path}")
+        batches = list(events.batches([events.need(column) for column in columns], BadRows(RowPolicy())))
+        cells = []
+        for column in columns:
+            cells.append([value or "" for batch, _ in batches for value in as_text(batch.column(column)).to_pylist()])
+            if "" in cells[-1]:
+                raise at_row(cells[-1].index("") + 1, f"{column!r} is missing in the public list {path}")
+        items = cells[0] if len(columns) == 1 else list(zip(*cells, strict=True))
     if not items:
         raise TableError(f"{path} lists no items")
     return items

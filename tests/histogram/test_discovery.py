@@ -109,7 +109,7 @@ def test_common_items_are_found_in_order_and_rare_ones_are_not() -> None:
     rule = Threshold.of(0.5, 1e-6, 10, one_item=False)
     source = LocalEngine(batch_rows=300, part_bytes=1 << 10).open(pa.table({"user": users, "word": words}))
     element = element_rule("user", "user", "word", source.names, source.source)
-    with source.grouped(Columns("user", "word"), element, None, RowPolicy(), ItemHash.seeded(0)) as events:
+    with source.grouped(Columns("user", ("word",)), element, None, RowPolicy(), ItemHash.seeded(0)) as events:
         assert discover(events, rule, no_noise).items == ["ant", "zebra"]
 
 

@@ -330,7 +330,7 @@ def test_a_list_of_numbers_reads_as_the_events_do(tmp_path: Path) -> None:
     pq.write_table(pa.table({"item": [7.0, 1e15, 2.5]}), tmp_path / "list.parquet")
     (tmp_path / "list.jsonl").write_text('{"item": 7}\n{"item": 1e15}\n{"item": 2.5}\n')
     for name in ("list.parquet", "list.jsonl"):
-        assert read_domain(tmp_path / name, "item") == ["7", "1000000000000000", "2.5"]
+        assert read_domain(tmp_path / name, ["item"]) == ["7", "1000000000000000", "2.5"]
 
 
 @pytest.mark.usefixtures("silent")
@@ -377,4 +377,4 @@ def test_a_list_is_checked_before_the_table_is_read() -> None:
 
 def test_only_line_breaks_part_a_list(tmp_path: Path) -> None:
     (tmp_path / "list.txt").write_bytes("one\x85item\r\nanother\u2028\n\n".encode())
-    assert read_domain(tmp_path / "list.txt", "item") == ["one\x85item", "another\u2028"]
+    assert read_domain(tmp_path / "list.txt", ["item"]) == ["one\x85item", "another\u2028"]

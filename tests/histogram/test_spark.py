@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from elementdp.errors import ArgumentError
-from elementdp.histogram import Budget, LocalEngine, RowPolicy, SparkEngine, TableError, private_histogram
+from elementdp.histogram import BoundedValue, Budget, LocalEngine, RowPolicy, SparkEngine, TableError, private_histogram
 from elementdp.histogram.discovery import Threshold
 from elementdp.histogram.element_rule import element_rule
 from elementdp.histogram.engine import Columns
@@ -27,6 +27,7 @@ pytestmark = [
 ]
 
 PRIVACY = Budget(1.0, 1e-6, seed=5)
+URLS = [f"http://s{a}.org/{b}" for a in range(200) for b in range(4)]
 
 
 @pytest.fixture(scope="module")
@@ -53,17 +54,17 @@ def events(n: int, seed: int) -> pa.Table:
     rng = np.random.default_rng(seed)
     user = np.where(rng.random(n) < 0.5, 0, rng.integers(0, n // 20, n))
     site, page = rng.zipf(1.5, n) % 200, rng.integers(0, 4, n)
-    urls = np.array([f"http://s{a}.org/{b}" for a in range(200) for b in range(4)])
+    urls = np.array(URLS)
     return pa.table({"user": user, "url": urls[4 * site + page], "times": rng.integers(1, 6, n)})
 
 
 def release(table: object, engine: Any = None, **choices: Any) -> pa.Table:
-    rest = {"items": [f"http://s{a}.org/{b}" for a in range(200) for b in range(4)], "count": "times"} | choices
+    rest = {"items": URLS, "count": "times"} | choices
     with pytest.warns(UserWarning, match="seeded"):
         return private_histogram(
             table,
             user="user",
-            item="url",
+            item=rest.pop("item", "url"),
             element=rest.pop("element", "domain"),
             privacy=PRIVACY,
             engine=engine,
@@ -76,6 +77,20 @@ def test_sums_are_those_of_one_machine(session: Any, element: str) -> None:
     """Seeded noise is the same on equal sums, so equal releases are equal sums, and the same private choice of ρ."""
     table = events(30_000, 1)
     assert release(session.createDataFrame(table), element=element).equals(release(table, element=element))
+
+
+@pytest.mark.parametrize("items", [None, [(url, times) for url in URLS for times in range(1, 6)]])
+def test_items_of_several_columns_and_sums_of_a_column(
+    session: Any, items: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if items is None:  # candidates come in another order, and would meet other noise
+        monkeypatch.setattr("elementdp.histogram.release.seeded_noise", lambda seed: lambda values, scale: values)
+    table = events(30_000, 7)
+    choices = {"item": ("url", "times"), "element": "url", "count": BoundedValue("user", 0, 50), "items": items}
+    found = release(table, **choices)
+    assert found.column_names[:3] == ["url", "times", "count"]
+    assert found.num_rows
+    assert release(session.createDataFrame(table), **choices).equals(found)
 
 
 def test_a_million_events_with_a_user_who_holds_half_of_them(session: Any) -> None:
@@ -105,7 +120,9 @@ def test_discovery_sees_each_candidate_once_with_the_same_weight(session: Any) -
     naming = Threshold.of(0.5, 1e-6, 5, one_item=False).naming
 
     def weights(engine: Any, source: object) -> list[tuple[str, int]]:
-        with engine.open(source).grouped(Columns("user", "url"), rule, None, RowPolicy(), ItemHash.seeded(0)) as groups:
+        with engine.open(source).grouped(
+            Columns("user", ("url",)), rule, None, RowPolicy(), ItemHash.seeded(0)
+        ) as groups:
             return [
                 pair
                 for names, given in groups.item_weights(naming)
