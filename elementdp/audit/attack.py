@@ -1,19 +1,22 @@
-"""An attack on the sums of a run (eqn:subsampled-sum, or in a fixed order), and the lower bound on ε it proves.
+"""An attack on the sums of a run (sampled, in a fixed order or allocated), and the lower bound on ε it proves.
 
 The attacker knows every element of every user but one, and sees all T noisy sums. What is known to be there can be
 subtracted, except where sampling hides whether it was there: the target user's k - 1 other elements, each of norm ρ
 and all in the direction of the unknown one. In units of ρ the unknown element is +1 or -1 and the others add
-r = k - 1. A fixed order hides nothing. The test is Neyman and Pearson's likelihood ratio, so no attack on these
+r = k - 1. A fixed order hides nothing; where pairs are allocated the others are taken as known, since their places are
+independent of the unknown one's. The test is Neyman and Pearson's likelihood ratio, so no attack on these
 neighbours is stronger.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.signal import lfilter
+from scipy.special import logsumexp
 from scipy.stats import binom
 
 from elementdp.audit.bounds import EmpiricalEpsilon, clopper_pearson, epsilon_from_rates
 from elementdp.errors import ArgumentError, at_least, probability
+from elementdp.privacy.allocation import RandomAllocation
 from elementdp.privacy.events import SubsampledGaussian
 from elementdp.privacy.fixed_order import FixedOrder
 from elementdp.privacy.guarantee import Relation, Sampler, Unit
@@ -24,7 +27,7 @@ NEGLIGIBLE = 1e-7
 valid attack, and these make none weaker that counts."""
 
 
-Attacked = SubsampledGaussian | FixedOrder
+Attacked = SubsampledGaussian | FixedOrder | RandomAllocation
 
 
 def components(run: SubsampledGaussian, secret: int) -> tuple[Floats, Floats]:
@@ -42,6 +45,12 @@ def draw(run: Attacked, secret: int, trials: int, rng: np.random.Generator) -> F
     if isinstance(run, FixedOrder):
         noise = lfilter(run.correlation.weights, [1.0], rng.standard_normal((trials, run.steps)), axis=1)
         return np.asarray(secret * _seen(run) + run.sigma * noise)
+    if isinstance(run, RandomAllocation):
+        _replaced(run)
+        places = rng.integers(run.batches, size=(trials, run.epochs)) + run.batches * np.arange(run.epochs)
+        outputs = run.sigma * rng.standard_normal((trials, run.epochs * run.batches))
+        np.put_along_axis(outputs, places, np.take_along_axis(outputs, places, 1) + secret, 1)
+        return outputs[:, : run.steps]
     shape, others = (trials, run.steps), _elements(run) - 1
     drawn = rng.random(shape) < run.q
     if run.sampler is Sampler.POISSON_USERS:
@@ -56,6 +65,8 @@ def score(run: Attacked, outputs: Floats) -> Floats:
     if isinstance(run, FixedOrder):  # undo the filter: the noise is then independent, and known sums are subtracted
         whitened = lfilter([1.0], run.correlation.weights, np.stack([*outputs, _seen(run)]), axis=1)
         return np.asarray(2 * whitened[:-1] @ whitened[-1] / run.sigma**2)
+    if isinstance(run, RandomAllocation):
+        return _epoch_scores(run, outputs)
     return np.asarray((_log_density(run, outputs, 1) - _log_density(run, outputs, -1)).sum(axis=-1))
 
 
@@ -68,10 +79,26 @@ def _log_density(run: SubsampledGaussian, outputs: Floats, secret: int) -> Float
     return np.log(total)
 
 
-def _seen(run: FixedOrder) -> Floats:
-    """1 in the steps that see the first batch; refuses runs against which this is no attack."""
+def _epoch_scores(run: RandomAllocation, outputs: Floats) -> Floats:
+    """log Σ_i e^{y_i/σ²} − log Σ_i e^{−y_i/σ²} over the steps of each epoch; a step not made shows nothing: ratio 1."""
+    missing = run.epochs * run.batches - run.steps
+    log_ratio = np.zeros(len(outputs))
+    for sign in (1, -1):
+        ratios = sign * outputs / run.sigma**2 - 0.5 / run.sigma**2  # log likelihood ratios to an absent element
+        whole = np.pad(ratios, ((0, 0), (0, missing))).reshape(len(outputs), run.epochs, run.batches)
+        log_ratio += sign * logsumexp(whole, axis=2).sum(axis=1)
+    return log_ratio
+
+
+def _replaced(run: Attacked) -> None:
+    """Refuse runs against which this is no attack."""
     if run.unit is not Unit.ELEMENT or run.relation is not Relation.REPLACE:
         raise ArgumentError("run", f"{run.unit}, {run.relation}", "one whose element is replaced")
+
+
+def _seen(run: FixedOrder) -> Floats:
+    """1 in the steps that see the first batch; refuses runs against which this is no attack."""
+    _replaced(run)
     return np.asarray(np.arange(run.steps) % run.batches == 0, dtype=float)
 
 
@@ -79,8 +106,7 @@ def _elements(run: SubsampledGaussian) -> int:
     """How many elements the attacked user has; refuses runs against which this is no attack."""
     if run.sampler not in (Sampler.POISSON_USERS, Sampler.POISSON_PAIRS):
         raise ArgumentError("sampler", str(run.sampler), "poisson-users or poisson-pairs")
-    if run.unit is not Unit.ELEMENT or run.relation is not Relation.REPLACE:
-        raise ArgumentError("run", f"{run.unit}, {run.relation}", "one whose element is replaced")
+    _replaced(run)
     if run.elements_per_user is None:
         raise ArgumentError("elements_per_user", None, "the number of elements of the attacked user")
     return run.elements_per_user

@@ -22,8 +22,8 @@ _RUN: list[Any] = [
     click.option("--sampler", type=click.Choice(_SAMPLERS), required=True, help="Which users or pairs a step sees."),
     click.option("-q", type=float, help="Chance of a user (of a pair) to take part in one step."),
     click.option("--steps", type=int, help="Number T of steps.  [default: 1]"),
-    click.option("--epochs", type=int, help="In a fixed order: how often each user is seen."),
-    click.option("--batches", type=int, help="In a fixed order: number B of batches, T = epochs × B."),
+    click.option("--epochs", type=int, help="In a fixed order or allocated: how often each user or pair is seen."),
+    click.option("--batches", type=int, help="In a fixed order or allocated: steps B of an epoch, T = epochs × B."),
     click.option("--bands", type=int, help="In a fixed order: correlate the noise of so many steps, B given."),
     click.option("--elements-per-user", type=int, help="Bound on the elements of one user.  [default: unbounded]"),
     click.option("--unit", type=click.Choice([str(unit) for unit in Unit]), default="element", show_default=True),
@@ -48,19 +48,26 @@ def described(
     sampler: str, steps: int | None, epochs: int | None, batches: int | None, bands: int | None, **run: Any
 ) -> "Event":
     """The run that the options describe."""
-    if Sampler(sampler) is not Sampler.FIXED_ORDER:
-        for name, value in (("epochs", epochs), ("batches", batches), ("bands", bands)):
+    kind = Sampler(sampler)
+    if kind is not Sampler.FIXED_ORDER and bands is not None:
+        raise ArgumentError("bands", bands, "left out unless --sampler is fixed-order")
+    if kind not in (Sampler.FIXED_ORDER, Sampler.ALLOCATED_PAIRS):
+        for name, value in (("epochs", epochs), ("batches", batches)):
             if value is not None:
-                raise ArgumentError(name, value, "left out unless --sampler is fixed-order")
+                raise ArgumentError(name, value, "left out unless --sampler is fixed-order or allocated-pairs")
         if run["q"] is None:
             raise ArgumentError("q", None, f"given for --sampler {sampler}")
-        return SubsampledGaussian(sampler=Sampler(sampler), steps=1 if steps is None else steps, **run)
+        return SubsampledGaussian(sampler=kind, steps=1 if steps is None else steps, **run)
     if (rate := run.pop("q")) is not None:
-        raise ArgumentError("q", rate, "left out for --sampler fixed-order: nothing is drawn")
+        raise ArgumentError("q", rate, f"left out for --sampler {sampler}: give --batches")
     if (steps is None) == (epochs is None) or (steps is not None and batches is None):
-        raise ArgumentError("epochs", epochs, "given for --sampler fixed-order; or --steps together with --batches")
+        raise ArgumentError("epochs", epochs, f"given for --sampler {sampler}; or --steps together with --batches")
+    if kind is Sampler.ALLOCATED_PAIRS and batches is None:
+        raise ArgumentError("batches", None, "given for --sampler allocated-pairs: the steps of an epoch")
     number = batches or 1  # only how often a user is seen counts for independent noise
     total = number * epochs if epochs is not None else steps or 1
+    if kind is Sampler.ALLOCATED_PAIRS:
+        return privacy.RandomAllocation(steps=total, batches=number, **run)
     correlation = privacy.Correlation()
     if bands is not None:
         if batches is None:
@@ -110,12 +117,15 @@ def _alternatives(event: "Event", delta: float) -> list[tuple["Event", float]]:
     if isinstance(event, SubsampledGaussian):
         visits = math.ceil(event.q * event.steps * (1 - 1e-12))
         others = [privacy.FixedOrder(event.sigma, visits, relation=event.relation)]
+    elif isinstance(event, privacy.RandomAllocation):
+        others = [privacy.FixedOrder(event.sigma, event.epochs, relation=event.relation)]
     elif event.batches > 1 and event.correlation == privacy.Correlation():
         rate, most = 1 / event.batches, event.elements_per_user
         others = [
             SubsampledGaussian(sampler, event.sigma, rate, event.steps, event.unit, most, event.relation)
             for sampler in (Sampler.POISSON_USERS, Sampler.POISSON_PAIRS)
         ]
+        others += [privacy.RandomAllocation(event.sigma, event.steps, event.batches, relation=event.relation)]
     return [(other, privacy.promise(other, delta).epsilon) for other in others]
 
 
@@ -126,6 +136,8 @@ def _compared(other: "Event", most: float, band: "privacy.Band", delta: float) -
         times = "once" if other.steps == 1 else f"{other.steps} times"
         verdict = "better" if most < band.low else "no better" if most > band.up else "not known to be better"
         return f"seeing every user {times} in a fixed order has ε = {value} ({verdict}), and needs no coins"
+    if isinstance(other, privacy.RandomAllocation):
+        return f"allocating pairs to a random step of each epoch has ε = {value}; one coin a pair and epoch, unseen"
     if other.sampler is Sampler.POISSON_PAIRS:
         return f"sampling (user, element) pairs has ε = {value}; each pair needs a coin in each step that nobody sees"
     assert isinstance(other, SubsampledGaussian)

@@ -23,9 +23,10 @@ from elementdp.learning.noise import Arithmetic, FloatArithmetic
 from elementdp.learning.plan import Noise, OptimizerMaker, Plan, Target
 from elementdp.learning.probing import equal_up_to_rounding, same_draws
 from elementdp.learning.randomness import Purpose, Randomness
-from elementdp.learning.sampling import bounded, dealt, draw, users_per_step
+from elementdp.learning.sampling import allocated, bounded, dealt, draw, users_per_step
 from elementdp.learning.team import Team
-from elementdp.privacy import FixedOrder, Guarantee, Relation, Sampler, SubsampledGaussian, Unit, promise
+from elementdp.privacy import Guarantee, Relation, Sampler, Unit, promise
+from elementdp.privacy.accountant import Event
 
 
 @dataclass
@@ -97,6 +98,7 @@ class PrivateIteration:
         most = self.plan.elements_per_user if self.unit is Unit.ELEMENT else None
         self.kept = bounded(self.groups.user, most, self.random.stream(Purpose.BOUNDING))
         self.owners = self.groups.user[self.kept]
+        self.places: tuple[int, NDArray[np.int64]] | None = None
         if self.plan.sampler is Sampler.FIXED_ORDER:
             self.batch = dealt(self.data.n_users, self.plan.batches, self.random.stream(Purpose.SAMPLING))[self.owners]
 
@@ -105,8 +107,17 @@ class PrivateIteration:
         plan = self.plan
         if plan.sampler is Sampler.FIXED_ORDER:
             return np.asarray(self.kept[self.batch == (k - 1) % plan.batches])
+        if plan.sampler is Sampler.ALLOCATED_PAIRS:
+            return np.asarray(self.kept[self._allocated((k - 1) // plan.batches) == (k - 1) % plan.batches])
         stream = self.random.stream(Purpose.SAMPLING, k)
         return self.kept[draw(plan.sampler, plan.q, self.owners, self.data.n_users, stream)]
+
+    def _allocated(self, epoch: int) -> NDArray[np.int64]:
+        """The step of this epoch that each kept group enters; a function of the key, so a resumed run has it again."""
+        if self.places is None or self.places[0] != epoch:
+            stream = self.random.stream(Purpose.SAMPLING, epoch)
+            self.places = epoch, allocated(len(self.kept), self.plan.batches, stream)
+        return self.places[1]
 
     def advance(self) -> None:
         """One step."""
@@ -287,5 +298,5 @@ def _optimizer(make: OptimizerMaker, parameters: list[nn.Parameter]) -> torch.op
 
 
 @lru_cache(maxsize=256)  # progress, checkpoints and results ask for the same steps
-def _spent(event: SubsampledGaussian | FixedOrder, delta: float) -> Guarantee:
+def _spent(event: Event, delta: float) -> Guarantee:
     return promise(event, delta)

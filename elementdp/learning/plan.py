@@ -11,7 +11,16 @@ from torch import nn
 from elementdp.errors import ArgumentError, at_least, nonnegative, one_of, positive, probability
 from elementdp.learning.clipping import Method
 from elementdp.learning.domain import Domain
-from elementdp.privacy import Correlation, FixedOrder, Sampler, SubsampledGaussian, Unit, calibrate, worst_case
+from elementdp.privacy import (
+    Correlation,
+    FixedOrder,
+    RandomAllocation,
+    Sampler,
+    SubsampledGaussian,
+    Unit,
+    calibrate,
+    worst_case,
+)
 
 OptimizerMaker = Callable[[list[nn.Parameter]], torch.optim.Optimizer]
 SchedulerMaker = Callable[[torch.optim.Optimizer], torch.optim.lr_scheduler.LRScheduler]
@@ -106,8 +115,9 @@ class Plan:
         steps: the number T of steps.
         rho: every group's mean gradient is clipped to this norm (infinity: not at all, and then without noise).
         q: the chance of a user, or of a (user, element) pair, to take part in a step; 1 without a sampler, and 1/B for
-            B batches in a fixed order.
-        sampler: what the coin of rate q decides on; or a fixed order of the users, drawn once before the first step.
+            B batches in a fixed order or B steps of an epoch.
+        sampler: what the coin of rate q decides on; or a fixed order of the users, drawn once before the first step; or
+            one random step of each epoch for each pair, drawn anew in every epoch.
         step_size: α, or α_k = α₀ k^(-β) as a :class:`StepSize`; 0.1 unless an optimizer is given.
         elements_per_user: a public bound on the elements of any user (None: users may have any number). Of a user with
             more, so many are kept, drawn once at random.
@@ -156,8 +166,8 @@ class Plan:
             )
         if self.sampler is Sampler.NONE and self.q != 1:
             raise ArgumentError("q", self.q, "1 when the sampler is none")
-        if self.sampler is Sampler.FIXED_ORDER and abs(self.q * self.batches - 1) > 1e-9:
-            raise ArgumentError("q", self.q, "1/B for a whole number B of batches in a fixed order")
+        if self.sampler in (Sampler.FIXED_ORDER, Sampler.ALLOCATED_PAIRS) and abs(self.q * self.batches - 1) > 1e-9:
+            raise ArgumentError("q", self.q, f"1/B for a whole number B of batches, with sampler {self.sampler}")
         if self.correlation != INDEPENDENT and (self.exact or self.sampler is not Sampler.FIXED_ORDER):
             raise ArgumentError("correlation", self.correlation, "left out unless sampler is fixed-order, noise float")
         if self.optimizer is not None and self.step_size is not None:
@@ -183,7 +193,7 @@ class Plan:
 
     @property
     def batches(self) -> int:
-        """The number B of batches in a fixed order."""
+        """The number B of batches in a fixed order, or of steps of an epoch."""
         return round(1 / self.q)
 
     def step(self, k: int) -> float:
@@ -191,7 +201,7 @@ class Plan:
         assert isinstance(self.step_size, StepSize)
         return self.step_size(k)
 
-    def event(self, privacy: Target | Noise) -> SubsampledGaussian | FixedOrder | None:
+    def event(self, privacy: Target | Noise) -> SubsampledGaussian | FixedOrder | RandomAllocation | None:
         """The run as the accountants see it, its σ calibrated for a target; None without noise.
 
         A user is one group when users are the unit, so that the bound on a user's vectors is then 1.
@@ -204,9 +214,11 @@ class Plan:
             raise ArgumentError("rho", self.rho, "finite: noise in units of ρ protects only what is clipped to ρ")
         sigma = privacy.sigma if isinstance(privacy, Noise) else 1.0
         most = 1 if privacy.unit is Unit.USER else self.elements_per_user
-        event: SubsampledGaussian | FixedOrder
+        event: SubsampledGaussian | FixedOrder | RandomAllocation
         if self.sampler is Sampler.FIXED_ORDER:
             event = FixedOrder(sigma, self.steps, self.batches, privacy.unit, most, correlation=self.correlation)
+        elif self.sampler is Sampler.ALLOCATED_PAIRS:
+            event = RandomAllocation(sigma, self.steps, self.batches, privacy.unit, most)
         else:
             event = SubsampledGaussian(self.sampler, sigma, self.q, self.steps, privacy.unit, most)
             worst_case(event)  # refuses a combination without a proof before any work

@@ -1,4 +1,4 @@
-"""Which groups one step sees: the three samplers, none, and a fixed order."""
+"""Which groups one step sees: the three samplers, none, a fixed order, and a random step of each epoch."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,6 +61,14 @@ def dealt(n_users: int, batches: int, stream: Stream) -> Indices:
     found = np.empty(n_users, dtype=np.int64)
     found[np.argsort(stream.words(n_users), kind="stable")] = np.arange(n_users) % batches
     return found
+
+
+def allocated(count: int, batches: int, stream: Stream) -> Indices:
+    """The step of an epoch that each of ``count`` groups enters: uniform, and independent of all others.
+
+    A word has 64 bits, so a step is likelier than another by B/2⁶⁴ of its chance at most.
+    """
+    return (stream.words(count) % np.uint64(batches)).astype(np.int64)
 
 
 def bounded(owner: Indices, most: int | None, stream: Stream) -> Indices:

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from elementdp.privacy._engine.domination import Knowledge, WorstCase, worst_case
     from elementdp.privacy._engine.participation import revealed_delta, revealed_epsilon
     from elementdp.privacy.accountant import LeastNoiseWarning, account, calibrate, delta_at, promise
+    from elementdp.privacy.allocation import RandomAllocation
     from elementdp.privacy.band import Band
     from elementdp.privacy.composition import (
         compose_advanced,
@@ -38,6 +39,7 @@ __all__ = [
     "Guarantee",
     "Knowledge",
     "LeastNoiseWarning",
+    "RandomAllocation",
     "Relation",
     "RenyiGuarantee",
     "Sampler",
@@ -79,6 +81,7 @@ __getattr__, __dir__ = lazy(
         "._engine.domination": "Knowledge WorstCase worst_case",
         "._engine.participation": "revealed_delta revealed_epsilon",
         ".accountant": "LeastNoiseWarning account calibrate delta_at promise",
+        ".allocation": "RandomAllocation",
         ".band": "Band",
         ".composition": "compose_advanced compose_advanced_as_printed compose_basic "
         "compose_optimal compose_optimal_epsilon group",

@@ -10,20 +10,21 @@ from typing import TypeVar
 from scipy.optimize import brentq
 
 from elementdp.errors import ArgumentError, nonnegative, positive, probability
-from elementdp.privacy._engine import far
+from elementdp.privacy._engine import allocated, far
 from elementdp.privacy._engine.adversaries import Law, adversaries, dominating
 from elementdp.privacy._engine.domination import Knowledge, WorstCase, worst_case
 from elementdp.privacy._engine.fourier import AIM, delta_bounds, epsilon_bounds
 from elementdp.privacy._engine.participation import revealed_delta, revealed_epsilon
+from elementdp.privacy.allocation import RandomAllocation
 from elementdp.privacy.band import Band
 from elementdp.privacy.curves import gaussian_delta, gaussian_epsilon
 from elementdp.privacy.digits import rounded_up
 from elementdp.privacy.events import SIGMAS, SubsampledGaussian
 from elementdp.privacy.fixed_order import FixedOrder
-from elementdp.privacy.guarantee import Guarantee
+from elementdp.privacy.guarantee import Guarantee, Sampler
 
-Event = SubsampledGaussian | FixedOrder
-Run = TypeVar("Run", bound=SubsampledGaussian | FixedOrder)
+Event = SubsampledGaussian | FixedOrder | RandomAllocation
+Run = TypeVar("Run", bound=SubsampledGaussian | FixedOrder | RandomAllocation)
 _Bounds = Callable[[Law, float], tuple[float, float]]
 _COARSE = 5e-3  # accuracy of lower bounds that are anyway far below the upper one
 
@@ -57,6 +58,10 @@ def _account(event: Event, delta: float, *, low: bool = True) -> Band:
     delta = float(probability("delta", delta, low_open=True, high_open=True))
     if isinstance(event, FixedOrder):
         return _rounded(gaussian_epsilon(delta, event.mu))
+    if isinstance(event, RandomAllocation):
+        shown = _rounded(gaussian_epsilon(delta, event.order.mu))
+        below = partial(allocated.epsilon_below, delta=delta) if low else None
+        return _allocated(event, shown, partial(allocated.epsilon_above, delta=delta), below)
     worst = worst_case(event)
     if worst.knowledge is Knowledge.GAUSSIAN:
         return _rounded(gaussian_epsilon(delta, worst.change * math.sqrt(event.steps) / event.sigma))
@@ -80,6 +85,9 @@ def delta_at(event: Event, epsilon: float) -> Band:
     epsilon = float(nonnegative("epsilon", epsilon))
     if isinstance(event, FixedOrder):
         return _rounded(gaussian_delta(epsilon, event.mu))
+    if isinstance(event, RandomAllocation):
+        above, below = (partial(side, epsilon=epsilon) for side in (allocated.delta_above, allocated.delta_below))
+        return _allocated(event, _rounded(gaussian_delta(epsilon, event.order.mu)), above, below)
     worst = worst_case(event)
     if worst.knowledge is Knowledge.GAUSSIAN:
         return _rounded(gaussian_delta(epsilon, worst.change * math.sqrt(event.steps) / event.sigma))
@@ -136,13 +144,17 @@ def calibrate(event: Run, epsilon: float, delta: float) -> Run:
         return math.log(max(up, 1e-12)) - math.log(epsilon)
 
     least, most = (math.log(sigma) for sigma in SIGMAS)
-    low = high = min(max(math.log(event.sigma), least), most)
-    step = 1.0
+    start, stride = event.sigma, 1.0
+    if isinstance(event, RandomAllocation) and event.batches > 1:  # sampling pairs is close, and counted faster
+        pairs = SubsampledGaussian(Sampler.POISSON_PAIRS, 1.0, 1 / event.batches, event.steps, relation=event.relation)
+        start, stride = calibrate(pairs, epsilon, delta).sigma, 0.02
+    low = high = min(max(math.log(start), least), most)
+    step = stride
     while excess(high) > 0:
         if high == most:
             raise ArgumentError("epsilon", epsilon, f"reachable with sigma at most {SIGMAS[1]:g}")
         low, high, step = high, min(high + step, most), 2 * step
-    step = 1.0
+    step = stride
     while low == high or excess(low) <= 0:
         if low == least:
             up = rounded_up(_account(noisier(least), delta, low=False).up)
@@ -163,6 +175,16 @@ def calibrate(event: Run, epsilon: float, delta: float) -> Run:
 def _rounded(value: float) -> Band:
     """A closed form in floating point: differences of large ε and μ cost digits, fewer than eight for any event."""
     return Band.between(value * (1 - 1e-8), value * (1 + 1e-8))
+
+
+def _allocated(
+    event: RandomAllocation, shown: Band, above: Callable[..., float], below: Callable[..., float] | None
+) -> Band:
+    """Between what a statistic shows of the whole epochs, and the lesser of both upper bounds; ``shown`` is one."""
+    if event.batches == 1:
+        return shown
+    up = min(shown.up, above(event.epoch, event.epochs))
+    return Band.between(below(event.epoch, max(1, event.steps // event.batches)) if below else 0.0, up)
 
 
 def _bracket(

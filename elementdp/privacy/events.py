@@ -72,7 +72,7 @@ class SubsampledGaussian:
         ):
             if value > most:
                 raise ArgumentError(name, value, f"at most {most:,}")
-        if self.sampler is Sampler.FIXED_ORDER:
-            raise ArgumentError("sampler", str(self.sampler), "one that draws; a run in a fixed order is a FixedOrder")
+        if self.sampler in (Sampler.FIXED_ORDER, Sampler.ALLOCATED_PAIRS):
+            raise ArgumentError("sampler", str(self.sampler), "one with a rate; see FixedOrder and RandomAllocation")
         if self.sampler is Sampler.NONE and self.q != 1:
             raise ArgumentError("q", self.q, "1 when the sampler is none")

@@ -47,6 +47,7 @@ class Sampler(StrEnum):
     FIXED_USERS = "fixed-users"  # exactly qn users, uniformly, all elements together
     POISSON_PAIRS = "poisson-pairs"  # each (user, element) pair with probability q: the repair
     FIXED_ORDER = "fixed-order"  # batches of users, one after the other, again and again: no coins
+    ALLOCATED_PAIRS = "allocated-pairs"  # each (user, element) pair in one random step of each epoch
 
     @property
     def words(self) -> str:
@@ -57,6 +58,7 @@ class Sampler(StrEnum):
             Sampler.FIXED_USERS: "fixed-size sampling of users",
             Sampler.POISSON_PAIRS: "Poisson sampling of (user, element) pairs",
             Sampler.FIXED_ORDER: "batches of users in a fixed order",
+            Sampler.ALLOCATED_PAIRS: "(user, element) pairs in one random step of each epoch",
         }[self]
 
 

@@ -11,7 +11,16 @@ from elementdp.audit import attack, clopper_pearson, epsilon_from_rates
 from elementdp.audit.attack import components, draw, score
 from elementdp.audit.mixtures import gaussian_delta
 from elementdp.errors import ArgumentError
-from elementdp.privacy import Correlation, FixedOrder, Relation, Sampler, SubsampledGaussian, Unit, account
+from elementdp.privacy import (
+    Correlation,
+    FixedOrder,
+    RandomAllocation,
+    Relation,
+    Sampler,
+    SubsampledGaussian,
+    Unit,
+    account,
+)
 
 USERS, PAIRS = Sampler.POISSON_USERS, Sampler.POISSON_PAIRS
 
@@ -100,6 +109,15 @@ def test_a_fixed_order_is_attacked_nearly_as_well_as_it_promises(correlation):
     run = FixedOrder(4.0, steps=9, batches=4, correlation=correlation)
     found = attack(run, 0.01, trials=100_000, rng=np.random.default_rng(5))
     assert 0.5 * account(run, 0.01).low < found.low <= account(run, 0.01).up
+
+
+@pytest.mark.parametrize("steps", [12, 5])
+def test_allocated_pairs_are_attacked_nearly_as_well_as_they_promise(steps):
+    run = RandomAllocation(1.0, steps=steps, batches=6)
+    found = attack(run, 0.01, trials=100_000, rng=np.random.default_rng(5))
+    assert 0.5 * account(run, 0.01).low < found.low <= account(run, 0.01).up
+    with pytest.raises(ArgumentError, match="replaced"):
+        attack(replace(run, relation=Relation.ADD_REMOVE), 0.01, trials=10, rng=np.random.default_rng(0))
 
 
 def test_the_score_of_a_fixed_order_has_the_moments_of_one_gaussian_release():

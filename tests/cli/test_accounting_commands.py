@@ -11,7 +11,16 @@ from elementdp.cli import cli
 from elementdp.cli.options import Command
 from elementdp.companion.experiments.record import record
 from elementdp.errors import ArgumentError, ElementdpError, NoGuaranteeError
-from elementdp.privacy import FixedOrder, Relation, Sampler, SubsampledGaussian, account, claimed, promise
+from elementdp.privacy import (
+    FixedOrder,
+    RandomAllocation,
+    Relation,
+    Sampler,
+    SubsampledGaussian,
+    account,
+    claimed,
+    promise,
+)
 
 RUN = ["-q", "0.02", "--steps", "300", "--delta", "1e-6"]
 
@@ -112,6 +121,17 @@ def test_sampled_users_beside_a_fixed_order(sigma: str, delta: str, verdict: str
     if sigma == "12":
         run[run.index("500")] = "100"
     assert verdict in CliRunner().invoke(cli, run).output
+
+
+def test_allocated_pairs_beside_a_fixed_order() -> None:
+    run = ["--sampler", "allocated-pairs", "--delta", "5e-5"]
+    found = answer("epsilon", *run, "--batches", "100", "--epochs", "5", "--sigma", "4")
+    assert found["up"] == account(RandomAllocation(4.0, 500, 100), 5e-5).up
+    assert found["alternatives"]["fixed-order"] == promise(FixedOrder(4.0, 5), 5e-5).epsilon  # type: ignore[index]
+    assert answer("noise", *run, "--batches", "20", "--steps", "10", "--epsilon", "1")["up"] <= 1  # type: ignore[operator]
+    for wrong in (["-q", "0.1", "--batches", "20"], ["--bands", "3", "--batches", "20"], []):
+        refused = CliRunner().invoke(cli, ["epsilon", *run, "--epochs", "5", "--sigma", "4", *wrong])
+        assert isinstance(refused.exception, ArgumentError)
 
 
 def test_correlated_noise_says_what_it_gains() -> None:

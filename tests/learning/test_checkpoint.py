@@ -64,7 +64,7 @@ def same(one, two):
 
 @pytest.mark.parametrize("sampler", [sampler for sampler in Sampler if sampler is not Sampler.NONE])
 def test_a_run_killed_at_any_step_resumes_bit_for_bit(tmp_path, sampler):
-    q = 0.25 if sampler in (Sampler.FIXED_USERS, Sampler.FIXED_ORDER) else 0.4
+    q = 0.25 if sampler in (Sampler.FIXED_USERS, Sampler.FIXED_ORDER, Sampler.ALLOCATED_PAIRS) else 0.4
     correlation = Correlation.inverse_root(4 if sampler is Sampler.FIXED_ORDER else 1)
     whole = run(*problem(), sampler=sampler, q=q, correlation=correlation)
     for at in range(1, 10):

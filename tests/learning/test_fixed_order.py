@@ -1,4 +1,4 @@
-"""Training through the users in a fixed order: who is seen when, which noise is added, and what is promised."""
+"""Training through the data in epochs: who is seen when, which noise is added, and what is promised."""
 
 import numpy as np
 import pytest
@@ -10,8 +10,8 @@ from torch import nn
 from elementdp.errors import ArgumentError
 from elementdp.learning import Plan, Target, UserData
 from elementdp.learning.randomness import Purpose, Randomness
-from elementdp.learning.sampling import dealt
-from elementdp.privacy import Correlation, FixedOrder, Sampler, Unit, account
+from elementdp.learning.sampling import allocated, dealt
+from elementdp.privacy import Correlation, FixedOrder, RandomAllocation, Sampler, Unit, account
 
 ORDER = Sampler.FIXED_ORDER
 
@@ -45,6 +45,30 @@ def test_an_epoch_sees_every_group_once():
     assert sum(groups[:4]) == sum(groups[4:8]) == 30
     assert groups[:4] == groups[4:8]
     assert groups[8] == groups[0]
+
+
+def test_allocated_pairs_enter_one_step_of_every_epoch_and_another_in_the_next():
+    done = run(squares, steps=9, sampler=Sampler.ALLOCATED_PAIRS)
+    groups = done.history.groups
+    assert sum(groups[:4]) == sum(groups[4:8]) == 30
+    places = [allocated(30, 4, Randomness.seeded(4).stream(Purpose.SAMPLING, epoch)) for epoch in range(3)]
+    assert groups == [np.sum(places[k // 4] == k % 4) for k in range(9)]
+    assert not np.array_equal(places[0], places[1])
+
+
+def test_places_are_uniform_and_independent():
+    places = allocated(70_000, 7, Randomness.seeded(3).stream(Purpose.SAMPLING))
+    assert np.abs(np.bincount(places, minlength=7) - 10_000).max() < 5 * np.sqrt(10_000)
+    together = np.bincount(7 * places[:-1] + places[1:], minlength=49)
+    assert np.abs(together - 70_000 / 49).max() < 5 * np.sqrt(70_000 / 49)
+
+
+@pytest.mark.parametrize("unit", list(Unit))
+def test_the_guarantee_of_allocated_pairs_is_the_accountants(unit):
+    done = run(squares, privacy=Target(1.5, 1e-4, unit), sampler=Sampler.ALLOCATED_PAIRS)
+    event = RandomAllocation(done.sigma, 10, 4)
+    assert done.guarantee.epsilon == account(event, 1e-4).up
+    assert 1.49 < done.guarantee.epsilon <= 1.5
 
 
 @pytest.mark.parametrize("unit", list(Unit))
@@ -81,6 +105,7 @@ def test_correlated_noise_is_the_filter_of_independent_noise():
     ("options", "name"),
     [
         ({"q": 0.4}, "q"),
+        ({"q": 0.4, "sampler": "allocated-pairs"}, "q"),
         ({"sampler": "poisson-users", "correlation": Correlation.inverse_root(2)}, "correlation"),
         ({"noise": "exact", "correlation": Correlation.inverse_root(2)}, "correlation"),
     ],

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import torch
-from learning.worker import ORDERED, run
+from learning.worker import ALLOCATED, ORDERED, run
 
 from elementdp.learning import checkpoint as files
 
@@ -37,9 +37,9 @@ def test_two_processes_equal_one(tmp_path):
         assert torch.equal(first, second)
         assert torch.allclose(one, first, rtol=1e-12, atol=1e-14)
     assert torch.load(tmp_path / "groups1.pt") == alone.history.groups
-    ordered = run(**ORDERED)
-    for one, other in zip(ordered.model.parameters(), torch.load(tmp_path / "ordered1.pt"), strict=True):
-        assert torch.allclose(one, other, rtol=1e-12, atol=1e-14)
+    for name, options in (("ordered", ORDERED), ("allocated", ALLOCATED)):
+        for one, other in zip(run(**options).model.parameters(), torch.load(tmp_path / f"{name}1.pt"), strict=True):
+            assert torch.allclose(one, other, rtol=1e-12, atol=1e-14)
     exact = run(noise="exact")
     for one, other in zip(exact.model.parameters(), torch.load(tmp_path / "exact1.pt"), strict=True):
         assert torch.equal(one, other)  # integers are added without rounding, by any number of processes

@@ -14,6 +14,7 @@ from elementdp.learning import LostProcessError, TeamError, UserData
 from elementdp.privacy import Correlation
 
 ORDERED = {"sampler": "fixed-order", "q": 0.25, "correlation": Correlation.inverse_root(3)}
+ALLOCATED = {"sampler": "allocated-pairs", "q": 0.25}
 
 
 def problem():
@@ -46,7 +47,8 @@ def main(folder: Path, scenario: str) -> None:
         done = run(folder / "run.ckpt")
         again = run(folder / "run.ckpt")  # every process goes on from the leader's file
         torch.save([p.detach() for p in run(noise="exact").model.parameters()], folder / f"exact{rank}.pt")
-        torch.save([p.detach() for p in run(**ORDERED).model.parameters()], folder / f"ordered{rank}.pt")
+        for name, options in (("ordered", ORDERED), ("allocated", ALLOCATED)):
+            torch.save([p.detach() for p in run(**options).model.parameters()], folder / f"{name}{rank}.pt")
         assert all(torch.equal(a, b) for a, b in zip(done.model.parameters(), again.model.parameters(), strict=True))
         torch.save([p.detach() for p in done.model.parameters()], folder / f"{rank}.pt")
         torch.save(done.history.groups, folder / f"groups{rank}.pt")

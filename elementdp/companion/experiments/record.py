@@ -4,7 +4,7 @@ import functools
 import json
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -99,11 +99,15 @@ class _ImageRun:
             tables["lines"] = [to_row(result) for result in results]
 
     def _wanted(self, variants: "list[Variant]") -> "list[Variant]":
-        from elementdp.companion.experiments.images import Accounting
+        from elementdp.companion.experiments.images import WITHOUT_COINS, Accounting
 
         for accounting in self.accountings:
             one_of("accounting", accounting, [str(known) for known in Accounting])
         found = [one for one in variants if not self.accountings or str(one.accounting) in self.accountings]
+        ways = [way for way in WITHOUT_COINS if str(way) in self.accountings]
+        found += [
+            replace(one, accounting=way) for one in variants if one.accounting is Accounting.PAIRS for way in ways
+        ]
         if not found:
             raise click.BadParameter(f"no curve of the legend is counted {' or '.join(self.accountings)}")
         return found

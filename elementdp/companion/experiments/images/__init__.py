@@ -33,6 +33,7 @@ from elementdp.companion.experiments.images.study import study
 from elementdp.companion.experiments.images.tasks import holdings, last_layer, whole_network
 from elementdp.companion.experiments.images.tuning import Tuned, at_rate, climb, ladders, tune
 from elementdp.companion.experiments.images.variants import (
+    WITHOUT_COINS,
     Accounting,
     Schedule,
     Variant,
@@ -47,6 +48,7 @@ __all__ = [
     "CIFAR_LEGEND",
     "PHOTOS_LEGEND",
     "PHOTO_SOURCES",
+    "WITHOUT_COINS",
     "Accounting",
     "Advantage",
     "CifarPage",

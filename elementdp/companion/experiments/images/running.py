@@ -12,7 +12,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elementdp.companion.experiments.images.variants import Accounting, Schedule, Variant, noise_for, true_epsilon
+from elementdp.companion.experiments.images.variants import (
+    WITHOUT_COINS,
+    Accounting,
+    Schedule,
+    Variant,
+    correlation_for,
+    noise_for,
+    true_epsilon,
+)
 from elementdp.errors import at_least, one_of
 from elementdp.files import write_atomic
 from elementdp.learning import Checkpoint, Noise, Plan, Step, UserData, train
@@ -91,6 +99,7 @@ class RunResult:
     def kind(self) -> str:
         """What is protected and how it is counted, in a figure's key or a table."""
         words = {Accounting.NONE: "non-private", Accounting.PRINTED: f"{self.unit}, as printed"}
+        words |= {way: f"element, {way}, true ε" for way in WITHOUT_COINS}
         words[Accounting.PAIRS] = "element, pairs sampled, true ε"
         words[Accounting.TRUE] = "user, true ε" if self.unit == Unit.USER else "element, users sampled, true ε"
         return words[Accounting(self.accounting)]
@@ -202,7 +211,8 @@ def run(
     key = repr((variant, schedule, chosen, part, repetition, steps, evaluations, task.content))
     progress, checkpoint = _kept(compute.work, key, max(1, steps // evaluations))
     finished = wanted <= progress.seen.keys()
-    sigma = noise_for(variant, schedule)
+    sigma, correlation = noise_for(variant, schedule), correlation_for(variant, schedule)
+    plan = Plan(steps, chosen.rho, schedule.q, variant.sampler, chosen.step, correlation=correlation)
 
     def look(step: Step) -> None:
         if step.k in wanted:
@@ -215,7 +225,7 @@ def run(
             task.data(variant, repetition),
             loss=cross_entropy,
             privacy=Noise(sigma, variant.delta, variant.unit),
-            plan=Plan(steps, chosen.rho, schedule.q, variant.sampler, chosen.step),
+            plan=plan,
             seed=1_000 * part + repetition,
             device=device_of(compute.device),
             checkpoint=checkpoint,

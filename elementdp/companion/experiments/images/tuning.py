@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from elementdp.companion.experiments.images.running import HERE, Compute, Hyperparameters, ImageTask, Trial, run
-from elementdp.companion.experiments.images.variants import Accounting, Schedule, Variant
+from elementdp.companion.experiments.images.variants import Accounting, Schedule, Variant, in_epochs
 from elementdp.privacy import Unit
 
 HELD_OUT = 10_000
@@ -151,7 +151,7 @@ def tune(
     step size there and by whole runs: few large steps start slower than many small ones, and end elsewhere. Since a
     short try favours large step sizes, the step size at the best rate is then climbed once more by whole runs.
     """
-    schedules = [at_rate(schedule, factor) for factor in sorted(factors)]
+    schedules = [in_epochs(variant, at_rate(schedule, factor)) for factor in sorted(factors)]
     if len(schedules) == len(choices) == len(choices[0]) == 1:
         return Tuned(schedules[0], choices[0][0], (0, 0, 0))
     search = _Search(task, variant, schedules, choices, stop * schedule.q, compute)

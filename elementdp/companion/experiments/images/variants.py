@@ -1,13 +1,16 @@
 """The variants an image figure compares: what is protected, how it is sampled and counted, and so how much noise."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
 
 from elementdp.errors import ArgumentError
 from elementdp.privacy import (
     Band,
+    Correlation,
+    FixedOrder,
+    RandomAllocation,
     Sampler,
     SubsampledGaussian,
     Unit,
@@ -24,7 +27,21 @@ class Accounting(StrEnum):
     PRINTED = "as printed"  # users sampled, noise by the paper's accountant for the claimed ε
     TRUE = "as printed, true ε"  # users sampled, noise until the true ε is what the legend says
     PAIRS = "pairs sampled"  # (user, element) pairs sampled, noise by a true accountant
+    ORDER = "fixed order"  # users in a fixed order of batches, nothing is drawn
+    CORRELATED = "fixed order, correlated noise"
+    ALLOCATED = "pairs allocated"  # each pair in one random step of each epoch
     NONE = "non-private"
+
+
+WITHOUT_COINS = {
+    Accounting.ORDER: Sampler.FIXED_ORDER,
+    Accounting.CORRELATED: Sampler.FIXED_ORDER,
+    Accounting.ALLOCATED: Sampler.ALLOCATED_PAIRS,
+}
+"""Ways of the chapter on training without coins, beyond the paper: they go through the data in epochs."""
+
+BANDS = 8
+"""Steps over which the noise of a fixed order is correlated."""
 
 
 @dataclass(frozen=True, order=True)
@@ -39,7 +56,7 @@ class Variant:
     users: int  # n
 
     def __post_init__(self) -> None:
-        if self.accounting is Accounting.PAIRS and self.unit is Unit.USER:
+        if self.accounting in (Accounting.PAIRS, *WITHOUT_COINS) and self.unit is Unit.USER:
             known = "another for whole users: sampling users is already right for them"
             raise ArgumentError("accounting", self.accounting, known)
         if (self.accounting is Accounting.NONE) != math.isinf(self.epsilon):
@@ -48,7 +65,8 @@ class Variant:
     @property
     def sampler(self) -> Sampler:
         """What the coin of rate q decides on."""
-        return Sampler.POISSON_PAIRS if self.accounting is Accounting.PAIRS else Sampler.POISSON_USERS
+        others = {Accounting.PAIRS: Sampler.POISSON_PAIRS, **WITHOUT_COINS}
+        return others.get(self.accounting, Sampler.POISSON_USERS)
 
     @property
     def delta(self) -> float:
@@ -72,12 +90,32 @@ class Schedule:
     steps: int
 
 
-def event(variant: Variant, schedule: Schedule, sigma: float) -> SubsampledGaussian:
+def in_epochs(variant: Variant, schedule: Schedule) -> Schedule:
+    """The schedule with a whole number of batches, for ways that need one, at equal work."""
+    if variant.accounting not in WITHOUT_COINS:
+        return schedule
+    batches = max(1, round(1 / schedule.q))
+    return replace(schedule, q=1 / batches, steps=max(1, round(schedule.steps * schedule.q * batches)))
+
+
+@cache
+def correlation_for(variant: Variant, schedule: Schedule) -> Correlation:
+    """How the noise of different steps hangs together: as is best for the sums of all steps of the run."""
+    bands = BANDS if variant.accounting is Accounting.CORRELATED else 1
+    return Correlation.optimised(bands, schedule.steps, round(1 / schedule.q))
+
+
+def event(variant: Variant, schedule: Schedule, sigma: float) -> SubsampledGaussian | FixedOrder | RandomAllocation:
     """The T noisy sums as the accountants see them.
 
     A user may have images in K ∧ m elements whatever k the experiment gives them: privacy is for every data set.
     """
     most = 1 if variant.unit is Unit.USER else min(variant.clusters, schedule.images)
+    if variant.accounting is Accounting.ALLOCATED:
+        return RandomAllocation(sigma, schedule.steps, round(1 / schedule.q))
+    if variant.accounting in WITHOUT_COINS:
+        correlation = correlation_for(variant, schedule)
+        return FixedOrder(sigma, schedule.steps, round(1 / schedule.q), correlation=correlation)
     return SubsampledGaussian(
         sampler=variant.sampler,
         q=schedule.q,
@@ -94,7 +132,7 @@ def noise_for(variant: Variant, schedule: Schedule) -> float:
     if variant.accounting is Accounting.NONE:
         return 0.0
     run = event(variant, schedule, 1.0)
-    if variant.accounting is Accounting.PRINTED:
+    if variant.accounting is Accounting.PRINTED and isinstance(run, SubsampledGaussian):
         return calibrate_as_printed(run, variant.epsilon, variant.delta).sigma
     return calibrate(run, variant.epsilon, variant.delta).sigma
 
