@@ -28,15 +28,17 @@ def record() -> None:
 
 @record.command()
 @click.option("--workers", default=2, show_default=True, help="Processes that share the repetitions.")
+@click.option("--without-coins", is_flag=True, help="The methods of that chapter, instead of the figure's.")
 @_seed
 @_folder
-def logistic(workers: int, seed: int, folder: Path) -> None:
+def logistic(workers: int, without_coins: bool, seed: int, folder: Path) -> None:
     """Figure 3: simulated logistic regression."""
-    from elementdp.companion.experiments.logistic import LogisticPlan, figure
+    from elementdp.companion.experiments.logistic import PAPER, WITHOUT_COINS, LogisticPlan, figure
 
     plan = LogisticPlan(seed=seed)
-    with recording("logistic", asdict(plan), seed, {}, folder) as tables:
-        points, rates = figure(plan, workers, _say)
+    name, methods = ("logistic-without-coins", WITHOUT_COINS) if without_coins else ("logistic", PAPER)
+    with recording(name, asdict(plan), seed, {}, folder) as tables:
+        points, rates = figure(plan, workers, _say, methods)
         tables["points"] = [asdict(point) for point in points]
         tables["rates"] = [asdict(rate) for rate in rates]
 

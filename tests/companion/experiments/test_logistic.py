@@ -5,8 +5,11 @@ import math
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.signal import lfilter
 
 from elementdp.companion.experiments.logistic import (
+    PAPER,
+    WITHOUT_COINS,
     CellBatch,
     Design,
     LogisticPlan,
@@ -19,7 +22,7 @@ from elementdp.companion.experiments.logistic import (
 )
 from elementdp.companion.experiments.logistic import LogisticMethod as Method
 from elementdp.errors import ArgumentError
-from elementdp.privacy import Sampler, claimed
+from elementdp.privacy import Correlation, Sampler, claimed
 
 SMALL = Design(users=30, points=12, dimension=4, elements=5, steps=7)
 
@@ -82,6 +85,36 @@ def test_noise_and_sampling_have_the_printed_variance():
         np.testing.assert_allclose(np.trace(np.cov(centred.T)), np.trace(covariance), rtol=0.08)
 
 
+def test_epochs_see_every_pair_once_and_noise_is_filtered():
+    """Steps so small that θ stays at 0: an epoch's updates, each times √k, add up to all users' clipped updates."""
+    sample = draw(SMALL, 3, np.random.default_rng(2))
+    groups, q, clip = sample.by_element(), 0.25, 0.2
+    delta = 0.5 * (groups.signed * groups.weight[..., None]).sum(axis=1, dtype=float)
+    delta *= np.minimum(1.0, clip / np.linalg.norm(delta, axis=1, keepdims=True))
+
+    def updates(way, sigma, correlation):
+        cells = CellBatch(np.array([1e-6]), np.array([sigma]), np.array([clip]))
+        ends = [iterate(groups, cells, q, way, steps, 3, correlation).last[0] for steps in range(1, 9)]
+        return np.diff(ends, axis=0, prepend=0) * np.sqrt(np.arange(1, 9))[:, None] * q * SMALL.users / 1e-6
+
+    for way in (Sampler.FIXED_ORDER, Sampler.ALLOCATED_PAIRS):
+        seen = updates(way, 0.0, Correlation())
+        np.testing.assert_allclose(seen[:4].sum(axis=0), delta.sum(axis=0), rtol=2e-3)
+        np.testing.assert_allclose(seen[4:].sum(axis=0), delta.sum(axis=0), rtol=2e-3)
+        assert np.allclose(seen[0], seen[4], rtol=2e-3) == (way is Sampler.FIXED_ORDER)
+    root = Correlation.inverse_root(3)
+    alone, together = (updates(Sampler.FIXED_ORDER, 1e4, one) for one in (Correlation(), root))
+    np.testing.assert_allclose(together, lfilter(root.weights, [1.0], alone, axis=0), rtol=0.02, atol=20)
+
+
+def test_methods_without_coins_have_the_epsilon_they_say():
+    design = Design(users=60, points=10, dimension=3, elements=4, steps=10)
+    plan = LogisticPlan(design, (2,), (2.0,), (0.25,), (0.5, 2.0), (0.3,), tuning=1, screening=1, repetitions=2)
+    points, _ = figure(plan, methods=WITHOUT_COINS)
+    assert {p.method for p in points} == {str(method) for method in WITHOUT_COINS}
+    assert all(1.98 < p.true_up <= 2.0 for p in points)
+
+
 def test_model_is_the_papers():
     design = Design(users=400, points=50)
     sample = draw(design, 2, np.random.default_rng(3))
@@ -136,7 +169,7 @@ def test_figure_has_every_point_and_reports_fresh_repetitions():
     points, rates = figure(plan)
     assert {(p.method, p.epsilon, p.estimate) for p in points} == {
         (str(method), epsilon, estimate)
-        for method in Method
+        for method in PAPER
         for epsilon in ((math.inf,) if method is Method.NON_PRIVATE else (1.0, 4.0))
         for estimate in ("last", "averaged")
     }

@@ -11,11 +11,20 @@ from elementdp.companion.experiments.logistic.figure import (
 )
 from elementdp.companion.experiments.logistic.iteration import CellBatch, Estimates, iterate
 from elementdp.companion.experiments.logistic.model import ClipGroups, Design, SimulatedUsers, draw
-from elementdp.companion.experiments.logistic.noise import LogisticMethod, event, noise_for, true_epsilon
+from elementdp.companion.experiments.logistic.noise import (
+    PAPER,
+    WITHOUT_COINS,
+    LogisticMethod,
+    event,
+    noise_for,
+    true_epsilon,
+)
 from elementdp.companion.experiments.logistic.page import LogisticPage, live_figure
 from elementdp.companion.experiments.logistic.sentences import line, sentences
 
 __all__ = [
+    "PAPER",
+    "WITHOUT_COINS",
     "CellBatch",
     "ClipGroups",
     "Design",

@@ -11,7 +11,13 @@ from numpy.typing import NDArray
 from elementdp.companion.experiments.bars import PAPER_BAR
 from elementdp.companion.experiments.logistic.iteration import CellBatch, iterate
 from elementdp.companion.experiments.logistic.model import ClipGroups, Design, SimulatedUsers, draw
-from elementdp.companion.experiments.logistic.noise import LogisticMethod, noise_for, true_epsilon
+from elementdp.companion.experiments.logistic.noise import (
+    PAPER,
+    LogisticMethod,
+    correlation_for,
+    noise_for,
+    true_epsilon,
+)
 from elementdp.errors import ArgumentError, at_least
 
 NO_CLIP = 1e6
@@ -89,7 +95,7 @@ ESTIMATES = ("last", "averaged")
 Report = Callable[[str], None]
 
 
-def grid(plan: LogisticPlan, k: int, methods: Iterable[LogisticMethod] = LogisticMethod) -> list[GridCell]:
+def grid(plan: LogisticPlan, k: int, methods: Iterable[LogisticMethod] = PAPER) -> list[GridCell]:
     """Every setting that is tried for users with k elements."""
     cells: list[GridCell] = []
     for method in methods:
@@ -119,17 +125,19 @@ def run_settings(plan: LogisticPlan, settings: list[GridCell], repetition: int) 
             np.array([cell.clip for cell in chosen]),
         )
         seed = int(np.random.SeedSequence([plan.seed, repetition, k, number]).generate_state(1)[0])
-        found = iterate(groups, cells, first.q, first.method.sampler, plan.design.steps, seed)
+        correlation = correlation_for(first.method, plan.design, first.q)
+        found = iterate(groups, cells, first.q, first.method.sampler, plan.design.steps, seed, correlation)
         errors[:, indices] = found.errors(sample.theta)
     return errors
 
 
 def _streams(settings: list[GridCell], sample: SimulatedUsers) -> Iterator[tuple[list[int], ClipGroups, GridCell]]:
-    streams: dict[tuple[bool, str, float], list[int]] = {}
+    streams: dict[tuple[bool, str, float, bool], list[int]] = {}
     for index, cell in enumerate(settings):
-        streams.setdefault((cell.method.clips_users, cell.method.sampler, cell.q), []).append(index)
+        correlated = cell.method is LogisticMethod.ELEMENT_CORRELATED
+        streams.setdefault((cell.method.clips_users, cell.method.sampler, cell.q, correlated), []).append(index)
     by_element, by_user = sample.by_element(), sample.by_user()
-    for (whole, _, _), indices in sorted(streams.items()):
+    for (whole, *_), indices in sorted(streams.items()):
         yield indices, by_user if whole else by_element, settings[indices[0]]
 
 
@@ -165,7 +173,7 @@ def figure(
     plan: LogisticPlan,
     workers: int = 1,
     report: Report = lambda line: None,
-    methods: tuple[LogisticMethod, ...] = tuple(LogisticMethod),
+    methods: tuple[LogisticMethod, ...] = PAPER,
 ) -> tuple[list[LogisticPoint], list[Rate]]:
     """Every point of the figure, for the last iterate and for the average of the second half of the iterates.
 

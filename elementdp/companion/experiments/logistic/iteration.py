@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from elementdp.companion.experiments.logistic.model import ClipGroups
 from elementdp.errors import ArgumentError, at_least, positive, probability
-from elementdp.privacy import Sampler
+from elementdp.privacy import Correlation, Sampler
 
 
 @dataclass(frozen=True)
@@ -36,10 +36,22 @@ class Estimates:
         return np.stack([np.linalg.norm(estimate - theta, axis=1) for estimate in (self.last, self.averaged)])
 
 
-def iterate(groups: ClipGroups, cells: CellBatch, q: float, sampler: Sampler, steps: int, seed: int) -> Estimates:
+INDEPENDENT = Correlation()
+
+
+def iterate(
+    groups: ClipGroups,
+    cells: CellBatch,
+    q: float,
+    sampler: Sampler,
+    steps: int,
+    seed: int,
+    correlation: Correlation = INDEPENDENT,
+) -> Estimates:
     """T steps of θ ← θ + α₀/√k · (Σ B [Δ]_ρ + ρσW)/(qn) from θ = 0.
 
-    Δ is Algorithm 1's update, a descent direction, hence the plus sign (the paper's minus sign climbs).
+    Δ is Algorithm 1's update, a descent direction, hence the plus sign (the paper's minus sign climbs). W is filtered
+    by ``correlation``.
     """
     probability("q", q, low_open=True)
     at_least("steps", steps, 1)
@@ -53,17 +65,41 @@ def iterate(groups: ClipGroups, cells: CellBatch, q: float, sampler: Sampler, st
     )
     shape = (groups.signed.shape[2], len(step))
     theta, total = torch.zeros(shape), torch.zeros(shape)
-    whole = sampler is Sampler.POISSON_USERS  # else the coin decides on one (user, element) pair: the repair
-    coins = groups.users if whole else len(user)
+    seen = _Seen(sampler, q, user, groups.users, generator)
+    normals: list[torch.Tensor] = []  # the last few, the newest first
     for k in range(1, steps + 1):
-        chosen = torch.rand(coins, generator=generator, dtype=torch.float64) < q
-        rows = torch.nonzero(chosen[user] if whole else chosen).flatten()
-        update = data.clipped_sum(rows, theta, clip)
-        update += clip * noise * torch.randn(shape, generator=generator)
+        update = data.clipped_sum(torch.nonzero(seen.at(k)).flatten(), theta, clip)
+        normals = [torch.randn(shape, generator=generator), *normals][: len(correlation.weights)]
+        update += clip * noise * sum(w * z for w, z in zip(correlation.weights, normals, strict=False))
         theta = theta + step * update / (k**0.5 * q * groups.users)
         if k > steps // 2:
             total += theta
     return Estimates(theta.T.double().numpy(), (total / (steps - steps // 2)).T.double().numpy())
+
+
+@dataclass
+class _Seen:
+    """Which groups each step sees."""
+
+    sampler: Sampler
+    q: float
+    user: torch.Tensor
+    users: int
+    generator: torch.Generator
+    places: torch.Tensor | None = None  # the step of the epoch that each group is in
+
+    def at(self, k: int) -> torch.Tensor:
+        """Whether each group is in step k."""
+        batches = round(1 / self.q)
+        if self.sampler is Sampler.FIXED_ORDER and self.places is None:
+            self.places = (torch.randperm(self.users, generator=self.generator) % batches)[self.user]
+        if self.sampler is Sampler.ALLOCATED_PAIRS and (k - 1) % batches == 0:
+            self.places = torch.randint(batches, self.user.shape, generator=self.generator)
+        if self.places is not None:
+            return self.places == (k - 1) % batches
+        whole = self.sampler is Sampler.POISSON_USERS  # else the coin decides on one (user, element) pair: the repair
+        coins = torch.rand(self.users if whole else len(self.user), generator=self.generator, dtype=torch.float64)
+        return (coins < self.q)[self.user] if whole else coins < self.q
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,18 @@ from enum import StrEnum
 from functools import cache
 
 from elementdp.companion.experiments.logistic.model import Design
-from elementdp.privacy import Band, Sampler, SubsampledGaussian, Unit, account, calibrate, calibrate_as_printed
+from elementdp.privacy import (
+    Band,
+    Correlation,
+    FixedOrder,
+    RandomAllocation,
+    Sampler,
+    SubsampledGaussian,
+    Unit,
+    account,
+    calibrate,
+    calibrate_as_printed,
+)
 
 
 class LogisticMethod(StrEnum):
@@ -17,6 +28,9 @@ class LogisticMethod(StrEnum):
     USER_SUMMED = "user, summed elements"  # Algorithm 1 on the K elements with K ∧ M times the noise, as printed
     USER_TRUE = "user, true accountant"  # the same with noise by a true accountant; sampling users is right here
     NON_PRIVATE = "non-private"
+    ELEMENT_ORDER = "element, fixed order"  # beyond the paper: users in a fixed order of 1/q batches
+    ELEMENT_CORRELATED = "element, fixed order, correlated noise"
+    ELEMENT_ALLOCATED = "element, pairs allocated"  # each pair in one random step of each epoch of 1/q
 
     @property
     def unit(self) -> Unit:
@@ -26,7 +40,7 @@ class LogisticMethod(StrEnum):
     @property
     def sampler(self) -> Sampler:
         """What the method's coin decides on."""
-        return Sampler.POISSON_PAIRS if self is LogisticMethod.ELEMENT_REPAIRED else Sampler.POISSON_USERS
+        return _SAMPLERS.get(self, Sampler.POISSON_USERS)
 
     @property
     def clips_users(self) -> bool:
@@ -39,15 +53,41 @@ class LogisticMethod(StrEnum):
         return self in (LogisticMethod.ELEMENT_PRINTED, LogisticMethod.USER_PRINTED, LogisticMethod.USER_SUMMED)
 
 
-_ELEMENT = (LogisticMethod.ELEMENT_PRINTED, LogisticMethod.ELEMENT_REPAIRED, LogisticMethod.NON_PRIVATE)
+_SAMPLERS = {
+    LogisticMethod.ELEMENT_REPAIRED: Sampler.POISSON_PAIRS,
+    LogisticMethod.ELEMENT_ORDER: Sampler.FIXED_ORDER,
+    LogisticMethod.ELEMENT_CORRELATED: Sampler.FIXED_ORDER,
+    LogisticMethod.ELEMENT_ALLOCATED: Sampler.ALLOCATED_PAIRS,
+}
+WITHOUT_COINS = tuple(_SAMPLERS)[1:]
+"""The methods of the chapter on training without coins."""
+
+PAPER = tuple(method for method in LogisticMethod if method not in WITHOUT_COINS)
+"""The methods of the paper's figure, and their repairs."""
+
+_ELEMENT = (LogisticMethod.ELEMENT_PRINTED, *_SAMPLERS, LogisticMethod.NON_PRIVATE)
+_BANDS = 8  # steps over which noise is correlated
 
 
-def event(method: LogisticMethod, design: Design, q: float, sigma: float) -> SubsampledGaussian:
+@cache
+def correlation_for(method: LogisticMethod, design: Design, q: float) -> Correlation:
+    """How the noise of different steps hangs together: as is best for the sums of all steps, of size 1/√k."""
+    bands = _BANDS if method is LogisticMethod.ELEMENT_CORRELATED else 1
+    return Correlation.optimised(bands, design.steps, round(1 / q), lambda k: k**-0.5)
+
+
+def event(
+    method: LogisticMethod, design: Design, q: float, sigma: float
+) -> SubsampledGaussian | FixedOrder | RandomAllocation:
     """The T noisy sums, for the accountants.
 
     A user may have data in all K elements whatever k the experiment gives them: privacy is for every data set.
     """
     size = 1 if method.clips_users else min(design.elements, design.points)  # K ∧ M
+    if method.sampler is Sampler.ALLOCATED_PAIRS:
+        return RandomAllocation(sigma, design.steps, round(1 / q))
+    if method.sampler is Sampler.FIXED_ORDER:
+        return FixedOrder(sigma, design.steps, round(1 / q), correlation=correlation_for(method, design, q))
     return SubsampledGaussian(
         sampler=method.sampler, q=q, sigma=sigma, steps=design.steps, unit=method.unit, elements_per_user=size
     )
@@ -59,7 +99,7 @@ def noise_for(method: LogisticMethod, design: Design, q: float, epsilon: float) 
     if method is LogisticMethod.NON_PRIVATE:
         return 0.0
     run = event(method, design, q, 1.0)
-    if method.printed:
+    if method.printed and isinstance(run, SubsampledGaussian):
         return calibrate_as_printed(run, epsilon, design.delta).sigma
     return calibrate(run, epsilon, design.delta).sigma
 

@@ -13,7 +13,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator
 from elementdp.companion.exhibit import Exhibit
 from elementdp.companion.experiments.logistic.figure import LogisticPoint, Rate
 from elementdp.companion.experiments.logistic.model import Design
-from elementdp.companion.experiments.logistic.noise import LogisticMethod
+from elementdp.companion.experiments.logistic.noise import PAPER, LogisticMethod
 from elementdp.companion.experiments.logistic.sentences import line, sentences
 from elementdp.companion.experiments.recorded import Recorded, read
 from elementdp.companion.style import LOOKS
@@ -126,7 +126,7 @@ class LogisticPage:
         told = " ".join(f"{method}: {_told(self.points, method)}." for _, *both in PANELS for method in both)
         levels = [p.epsilon for p in line(self.points, LogisticMethod.ELEMENT_PRINTED, self.ks[0])]
         rows = []
-        for method in LogisticMethod:
+        for method in PAPER:
             for k in self.ks:
                 row = [f"{p.error:.3f} ± {p.bar:.3f}" for p in line(self.points, method, k)]
                 rows.append((str(method), k, *row, *[""] * (len(levels) - len(row))))
