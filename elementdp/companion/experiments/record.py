@@ -127,6 +127,7 @@ def _image_options(command: Callable[..., None]) -> Callable[..., None]:
         click.option("--photos", type=int, required=True, help="Photos of the pool users are made from."),
         click.option("--tests", type=int, required=True, help="Test photos; half of them only tune."),
         click.option("--steps", default=40_000, show_default=True, help="T."),
+        click.option("--until", default=0, help="End after so many steps (or their work), with the noise of all T."),
         click.option("--tuning-steps", default=2_000, show_default=True),
         click.option("--step-sizes", default="", help="Step sizes to climb, separated by commas."),
         click.option("--rhos", default="", help="Clipping radii to climb, separated by commas."),

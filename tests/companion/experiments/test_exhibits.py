@@ -12,7 +12,7 @@ EXHIBITS = {
     WordsPage: ("figure_two", "sentences", "elements", "linearity", "private_radius", "readings", "choices"),
     LogisticPage: ("figure_three", "sentences", "true_axis", "baselines", "rate_table"),
     PhotosPage: ("figure_four", "sentences", "accountings", "longer", "where_it_stops", "own_rates", "tuning"),
-    PaperLength: ("noise", "curves", "sentences"),
+    PaperLength: ("noise", "curves", "legend", "sentences"),
     CifarPage: ("figure_five", "sentences", "who_is_ahead", "own_rates", "longer", "tuning"),
 }
 

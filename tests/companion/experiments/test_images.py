@@ -36,6 +36,7 @@ from elementdp.companion.experiments.images import (
     rates_tried,
     recorded_results,
     reduced,
+    results_of,
     run,
     study,
     to_row,
@@ -156,6 +157,17 @@ def test_a_line_resumes_bit_for_bit_and_is_not_run_twice(task, tmp_path):
     seen = len(calls)
     assert run(broken, line(), SCHEDULE, setting, evaluations=6, compute=Compute(work=tmp_path)) == expected
     assert len(calls) == seen
+
+
+def test_the_beginning_of_a_run_is_that_of_the_whole_run_and_can_go_on(task, tmp_path):
+    setting = Hyperparameters(1.0, 0.3)
+    whole = run(task, line(), SCHEDULE, setting, evaluations=6)
+    half = whole.iterations[2]
+    kept = Compute(work=tmp_path)
+    begun = run(task, line(), SCHEDULE, setting, evaluations=6, until=half, compute=kept)
+    assert begun == replace(whole, iterations=whole.iterations[:3], accuracy=whole.accuracy[:3])
+    assert run(task, line(), SCHEDULE, setting, evaluations=6, compute=kept) == whole
+    assert run(task, line(), SCHEDULE, setting, evaluations=6, until=half, compute=kept) == begun
 
 
 def test_tuning_sees_neither_the_reported_photos_nor_the_reported_users(task):
@@ -346,7 +358,7 @@ def test_sentences_are_settled_only_beyond_chance():
 def test_units_are_compared_each_at_its_own_rate_where_that_was_run():
     fair = [
         replace(told(Accounting.PAIRS, Unit.ELEMENT, 3.0, 0.8, k=30)),
-        replace(told(Accounting.TRUE, Unit.USER, 3.0, 0.9, k=30), q=0.04, steps=12),
+        replace(told(Accounting.TRUE, Unit.USER, 3.0, 0.9, k=30), q=0.04, steps=12, iterations=(12,)),
     ]
     rows = {row.said: row for row in photos_sentences(example(0.3), 1_000, fair)}
     beats = rows["At the same true ε = 3, each at its own rate, element level with pairs sampled beats user level."]
@@ -430,13 +442,15 @@ def test_recorded_noise_and_true_epsilon_are_computed_again():
 
     names = [path.stem for kind in ("photos", "cifar") for path in FOLDER.glob(f"{kind}*.json")]
     assert names, "the repository has recorded image runs"
+    tables = [read(name) for name in names]
     lines = {
         (one.accounting, one.unit, one.epsilon, one.clusters, one.users, one.q, one.steps): one
-        for name in names
-        for one in map(from_row, read(name).rows("lines"))
+        for table in tables
+        for one in results_of(table)
     }
+    begun = [one for table in tables if table.provenance.parameters.get("until") for one in results_of(table)]
     for one in lines.values():
-        assert one.iterations[-1] == one.steps == Schedule(one.images, one.q, one.steps).steps
+        assert one.iterations[-1] == one.steps or one in begun
         if one.epsilon != 3.0:
             continue
         same = Variant(Accounting(one.accounting), Unit(one.unit), one.epsilon, one.k, one.clusters, one.users)

@@ -31,7 +31,7 @@ def name(result: RunResult) -> str:
 
 def lengths(results: Sequence[RunResult]) -> str:
     """How long runs are, for equal work: variants with rates of their own have different numbers of steps."""
-    return " and ".join(f"{count:,}" for count in dict.fromkeys(one.steps for one in results)) + " steps"
+    return " and ".join(f"{count:,}" for count in dict.fromkeys(one.iterations[-1] for one in results)) + " steps"
 
 
 def chain(said: str, results: Sequence[RunResult | None], tests: int, *, repaired: bool = False) -> Sentence:

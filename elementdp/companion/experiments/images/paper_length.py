@@ -1,8 +1,8 @@
-"""Section 4.3 at the paper's length: recorded runs with the work of 40,000 iterations."""
+"""Sections 4.3 and 4.4 at the paper's length: recorded runs with the noise of 40,000 iterations."""
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,27 +12,41 @@ from elementdp.companion.exhibit import Exhibit
 from elementdp.companion.experiments.bars import Z_95
 from elementdp.companion.experiments.images.advantage import advantages
 from elementdp.companion.experiments.images.comparison import repeated
-from elementdp.companion.experiments.images.exhibits import repeated_curves, said_and_found
-from elementdp.companion.experiments.images.results import paper_length_runs, results_of
+from elementdp.companion.experiments.images.exhibits import (
+    legend_curves,
+    paper_figure,
+    repeated_curves,
+    said_and_found,
+)
+from elementdp.companion.experiments.images.page import AS_PRINTED
+from elementdp.companion.experiments.images.plans import PHOTOS_LEGEND
+from elementdp.companion.experiments.images.results import paper_length_runs, recorded_results, results_of
 from elementdp.companion.experiments.images.running import RunResult
-from elementdp.companion.experiments.images.sentences import OURS
+from elementdp.companion.experiments.images.sentences import OURS, gap_sentences, papers_photos
 from elementdp.companion.experiments.images.tuning import at_rate
 from elementdp.companion.experiments.images.variants import Accounting, Schedule, Variant, noise_for, true_epsilon
 from elementdp.companion.experiments.recorded import Recorded, read
 from elementdp.privacy import Unit
 
+SHORTER = {"photos": ("photos-long",), "cifar": ("cifar-long", "cifar-long-element", "cifar-long-user")}
+"""Shorter runs of the same variants, which had foretold the long ones."""
+
+SETTINGS = {"photos": (100, 500), "cifar": (30, 100)}
+"""k and K of the users on whom a section's message rests, with ε = 3."""
+
 
 @dataclass(frozen=True, eq=False)
 class PaperLength:
-    """The recorded runs as long as the paper's, and shorter runs of the same variants that had foretold them."""
+    """A section's recorded runs with the noise of the paper's length, and shorter ones that had foretold them."""
 
+    section: str
     runs: list[Recorded]
-    shorter: Recorded
+    shorter: list[Recorded]
 
     @classmethod
-    def read(cls) -> "PaperLength":
+    def read(cls, section: str = "photos") -> "PaperLength":
         """The runs that come with the repository."""
-        return cls(paper_length_runs(), read("photos-long"))
+        return cls(section, paper_length_runs(section), [read(name) for name in SHORTER[section]])
 
     @property
     def size(self) -> Mapping[str, Any]:
@@ -45,10 +59,31 @@ class PaperLength:
         return [one for run in self.runs for one in results_of(run)]
 
     @property
+    def main(self) -> list[RunResult]:
+        """The runs of the setting on which the section's message rests."""
+        setting = SETTINGS[self.section]
+        return [one for one in self.results if (one.k, one.clusters) == setting and one.epsilon in (3.0, math.inf)]
+
+    @property
+    def best(self) -> int:
+        """Accuracies are top-5 or top-1."""
+        return 5 if self.section == "photos" else 1
+
+    @property
+    def rate(self) -> float:
+        """The rate by which iterations are counted: runs at other rates have fewer steps for the same work."""
+        return float(self.size["q"] if self.section == "photos" else self.size["users_a_step"] / self.main[0].users)
+
+    @property
+    def reach(self) -> int:
+        """How many iterations of the paper's the runs got to, by their work."""
+        return min(round(one.passes[-1] / self.rate) for one in self.main)
+
+    @property
     def groups(self) -> list[list[RunResult]]:
-        """The repetitions of each variant at each rate, the best first."""
+        """The repetitions of each variant of the main setting at each rate, the best first."""
         found: dict[tuple[object, ...], list[RunResult]] = {}
-        for one in self.results:
+        for one in self.main:
             found.setdefault((one.accounting, one.unit, one.q), []).append(one)
         return sorted(found.values(), key=lambda some: -_mean(some))
 
@@ -59,10 +94,11 @@ class PaperLength:
 
     def noise(self, factors: Sequence[float] = (1.0, 16.0, 256.0)) -> Exhibit:
         """What the sampling rate does to the noise, for the work of the paper's length."""
-        size = self.size
-        first = Schedule(size["images"], size["q"], size["steps"])
+        k, clusters = SETTINGS[self.section]
+        users = self.main[0].users
+        first = Schedule(self.size["images"], self.rate, self.size["steps"])
         variants = [
-            Variant(accounting, Unit.ELEMENT, 3.0, 100, 500, size["users"])
+            Variant(accounting, Unit.ELEMENT, 3.0, k, clusters, users)
             for accounting in (Accounting.PAIRS, Accounting.TRUE, Accounting.PRINTED)
         ]
         rows: list[tuple[object, ...]] = []
@@ -71,74 +107,143 @@ class PaperLength:
             ratios = [_noise(one, schedule) / _noise(variants[0], first) for one in variants]
             rows.append((schedule.q, f"{schedule.steps:,}", *ratios, f"{true_epsilon(variants[2], schedule):.3g}"))
         return Exhibit(
-            name="tab-photos-paper-noise",
+            name=f"tab-{self.section}-paper-noise",
             caption="Noise in the average of all steps, for the same work; 1 is pairs sampled at the smallest rate. "
-            f"ε = 3, 100/500, n = {size['users']:,}",
+            f"ε = 3, {k}/{clusters}, n = {users:,}",
             header=("q", "T", "pairs, or user level", "element, users sampled", "as printed", "true ε as printed"),
             rows=rows,
-            numbers={
-                "photos-paper-flat": f"{rows[-1][2]:.2f}",
-                "photos-paper-users-small": f"{rows[0][3]:.0f}",
-                "photos-paper-users-large": f"{rows[-1][3]:.1f}",
-                "photos-paper-small-rate": f"{rows[0][0]:g}",
-                "photos-paper-large-rate": f"{rows[-1][0]:g}",
-                "photos-paper-printed-small": str(rows[0][5]),
-                "photos-paper-printed-large": str(rows[-1][5]),
-            },
+            numbers=self._named(
+                {
+                    "flat": f"{rows[-1][2]:.2f}",
+                    "users-small": f"{rows[0][3]:.0f}",
+                    "users-large": f"{rows[-1][3]:.1f}",
+                    "small-rate": f"{rows[0][0]:g}",
+                    "large-rate": f"{rows[-1][0]:g}",
+                    "printed-small": str(rows[0][5]),
+                    "printed-large": str(rows[-1][5]),
+                }
+            ),
         )
 
     def curves(self) -> Exhibit:
         """Accuracy against work, and what shorter runs had foretold."""
         size, groups = self.size, self.groups
-        drawing, alt = repeated_curves(groups, 5, size["q"])
-        (best,) = advantages([one for some in self.own.values() for one in some], size["tests"] // 2)
-        long = {(one.accounting, one.unit): one for one in results_of(self.shorter)}
+        drawing, alt = repeated_curves(groups, self.best, self.rate)
+        (gain,) = advantages([one for some in self.own.values() for one in some], size["tests"] // 2)
+        long = {(one.accounting, one.unit): one for run in self.shorter for one in results_of(run)}
         rows = [_row(some, long.get((some[0].accounting, some[0].unit))) for some in groups]
-        width, before_width = (_width(run) for run in (self.runs[0], self.shorter))
-        steps = self.shorter.provenance.parameters["steps"]
+        before = max(round(one.passes[-1] / self.rate) for one in long.values())
+        whole = f"{size['steps']:,} iterations"
+        ends = f"The work of the paper's {whole}"
+        if self.reach < size["steps"]:
+            ends = f"The first {self.reach:,} of the paper's {whole}, with the noise of all of them"
+        labels = "; ".join(dict.fromkeys(run.label for run in self.runs))
         return Exhibit(
-            name="fig-photos-paper",
-            caption=f"The work of the paper's {size['steps']:,} iterations. {size['source']}, {size['backbone']}, "
-            f"d = {width:,}, n = {size['users']:,}; bands: ±1.64 standard errors over repetitions. "
-            + "; ".join(dict.fromkeys(run.label for run in self.runs))
-            + ".",
+            name=f"fig-{self.section}-paper",
+            caption=f"{ends}. {self._data()}; bands: ±1.64 standard errors where there are repetitions. {labels}.",
             figure=drawing,
             alt=alt,
             header=(
-                *("variant", "q", "T", "true ε", "ρ", "α", "repetitions", "best top-5 (%)", "± (1.96 standard errors)"),
-                f"after {steps:,} iterations, d = {before_width:,} (%)",
+                *("variant", "q", "T", "true ε", "ρ", "α", "repetitions", f"best top-{self.best} (%)"),
+                *("± (1.96 standard errors)", f"after {before:,} iterations{self._before()} (%)"),
             ),
             rows=rows,
-            numbers={
-                "photos-paper-steps": f"{size['steps']:,}",
-                "photos-paper-width": f"{width:,}",
-                "photos-paper-element": f"{100 * best.element:.1f}",
-                "photos-paper-user": f"{100 * best.user:.1f}",
-                "photos-paper-plain": f"{100 * best.plain:.1f}",
-                "photos-paper-sampled": f"{100 * best.sampled:.1f}",
-                "photos-paper-gain": f"{100 * best.gain:+.1f}",
-                "photos-paper-bar": f"{100 * Z_95 * best.standard_error:.1f}",
-                "photos-paper-rate": f"{next(one.q for one in self.results):g}",
-                "photos-paper-own": f"{max(one.q for one in self.results):g}",
-                "photos-paper-tuning": f"{size['tuning_steps']:,}",
-                "photos-paper-tried": sum(len(some[0].tried) for some in groups),
-            },
+            numbers=self._named(
+                {
+                    "steps": f"{size['steps']:,}",
+                    "reach": f"{self.reach:,}",
+                    "element": f"{100 * gain.element:.1f}",
+                    "user": f"{100 * gain.user:.1f}",
+                    "plain": f"{100 * gain.plain:.1f}",
+                    "gain": f"{100 * gain.gain:+.1f}",
+                    "bar": f"{100 * Z_95 * gain.standard_error:.1f}",
+                    "rate": f"{self.main[0].q:g}",
+                    "own": f"{max(one.q for one in self.main):g}",
+                    "tuning": f"{size['tuning_steps']:,}",
+                    "before": f"{before:,}",
+                    **({"width": f"{_width(self.runs[0]):,}"} if self.section == "photos" else {}),
+                    **{name: f"{100 * _mean(self.own[which]):.1f}" for name, which in _MORE if which in self.own},
+                    **{
+                        f"before-{name}": f"{100 * long[which].reached:.1f}"
+                        for name, which in _FORETOLD
+                        if which in long
+                    },
+                }
+            ),
+        )
+
+    def legend(self) -> Exhibit:
+        """Curves of Figure 4's legend as printed, at the paper's length."""
+        short = {_setting(one): one for one in recorded_results("photos")[1]}
+        by_work = [replace(one, iterations=tuple(round(p / self.rate) for p in one.passes)) for one in self.results]
+        curves = legend_curves(by_work, PHOTOS_LEGEND, AS_PRINTED, "clusters")
+        rows = [
+            (label, 100 * _mean(some), len(some), 100 * short[_setting(some[0])].reached, _really(some[0]))
+            for label, some in curves.items()
+        ]
+        told = "; ".join(f"{label}: {reached:.1f} %" for label, reached, *_ in rows)
+        steps = f"{next(iter(short.values())).steps:,}"
+        value = f"best top-{self.best} accuracy so far (%)"
+        return Exhibit(
+            name=f"fig-{self.section}-paper-legend",
+            caption=f"{len(rows)} of the {len(PHOTOS_LEGEND)} curves of the paper's Figure 4, as printed, with the "
+            f"work of its {self.size['steps']:,} iterations at q = {self.main[0].q:g}. {self._data()}.",
+            figure=paper_figure({"as printed": curves}, lambda one: [100 * best for best in one.best], value),
+            alt=f"Training curves. Best top-{self.best} accuracy at the end: {told}.",
+            header=("curve of the legend", "best (%)", "repetitions", f"after {steps} iterations (%)", "true ε"),
+            rows=rows,
+            numbers=self._named({"curves": len(rows), "legend": len(PHOTOS_LEGEND)}),
         )
 
     def sentences(self) -> Exhibit:
-        """What these runs decide between the variants at the same true ε, over repetitions."""
+        """What the paper and we say, against these runs."""
         kinds = self.own
-        said = f"After the work of {self.size['steps']:,} iterations, at the same true ε = 3, "
-        rows = [
+        said = f"After the work of {self.reach:,} iterations, at the same true ε = 3, "
+        ours = [
             repeated(said + what, kinds.get(better, []), kinds.get(worse, []), repaired=True)
             for what, better, worse in OURS
         ]
-        return said_and_found(rows, "4.3", "photos-paper")
+        tests = self.size["tests"] // 2
+        papers = papers_photos(self.results, tests) if self.section == "photos" else gap_sentences(self.main)
+        number = "4.3" if self.section == "photos" else "4.4"
+        return said_and_found([*papers, *ours], number, f"{self.section}-paper")
+
+    def _named(self, numbers: Mapping[str, object]) -> dict[str, object]:
+        return {f"{self.section}-paper-{name}": value for name, value in numbers.items()}
+
+    def _data(self) -> str:
+        size = self.size
+        users = f"n = {self.main[0].users:,}"
+        if self.section == "photos":
+            return f"{size['source']}, {size['backbone']}, d = {_width(self.runs[0]):,}, {users}"
+        return f"CIFAR-10, elements from {size['backbone']} features, {users}"
+
+    def _before(self) -> str:
+        return f", d = {_width(self.shorter[0]):,}" if self.section == "photos" else ""
+
+
+_MORE = (
+    ("sampled", (Accounting.TRUE, Unit.ELEMENT)),
+    ("printed", (Accounting.PRINTED, Unit.ELEMENT)),
+)
+_FORETOLD = (
+    ("element", (Accounting.PAIRS, Unit.ELEMENT)),
+    ("user", (Accounting.TRUE, Unit.USER)),
+    ("plain", (Accounting.NONE, Unit.ELEMENT)),
+)
 
 
 def _width(run: Recorded) -> int:
     size = run.provenance.parameters
     return int(size["dimension"] or WIDTHS[size["backbone"]])
+
+
+def _setting(one: RunResult) -> tuple[object, ...]:
+    return (one.accounting, one.unit, one.epsilon, one.k, one.clusters, one.users)
+
+
+def _really(one: RunResult) -> str:
+    return f"{one.true:.3g}" if one.private else "–"
 
 
 def _row(some: Sequence[RunResult], before: RunResult | None) -> tuple[object, ...]:
@@ -147,7 +252,7 @@ def _row(some: Sequence[RunResult], before: RunResult | None) -> tuple[object, .
         one.kind,
         one.q,
         f"{one.steps:,}",
-        f"{one.true:.3g}" if one.private else "–",
+        _really(one),
         one.rho if one.private else "–",
         one.step,
         len(some),

@@ -54,11 +54,13 @@ class ImagePlan(ABC):
     steps: int = 40_000  # T
     evaluations: int = 40
     repetitions: int = 1
+    until: int = 0  # steps, or their work, after which runs end with the noise of all T; 0: they do not
     rate_factors: tuple[float, ...] = (1.0,)  # multiples of q tried for every variant, for equal work
 
     def __post_init__(self) -> None:
         for name in ("images", "steps", "tuning_steps", "evaluations", "repetitions"):
             at_least(name, getattr(self, name), 1)
+        at_least("until", self.until, 0)
         for name in ("rhos", "step_sizes", "rate_factors", "legend"):
             if not getattr(self, name):
                 raise ArgumentError(name, (), "at least one value")

@@ -12,8 +12,11 @@ from elementdp.errors import ElementdpError, one_of
 RUNS = {"photos": ("photos", "photos-few"), "cifar": ("cifar", "cifar-more", "cifar-rest")}
 """Recorded runs by section: the first, and others of the same size that add curves to it."""
 
-PAPER_LENGTH = ("photos-paper", "photos-paper-user", "photos-paper-sampled", "photos-paper-plain")
-"""Recorded runs with the work of the paper's 40,000 iterations; one for each ladder that was climbed."""
+PAPER_LENGTH = {
+    "photos": ("", "-user", "-sampled", "-plain", "-printed", "-legend", "-legend-user"),
+    "cifar": ("", "-user", "-plain", "-printed"),
+}
+"""Recorded runs with the noise of the paper's 40,000 iterations, by section; one for each ladder that was climbed."""
 
 _SIZES = ("photos", "tests", "backbone", "steps", "users", "q", "users_a_step")
 
@@ -54,9 +57,10 @@ def recorded_results(section: str = "photos", folder: Path = FOLDER) -> tuple[li
     return runs, list(results.values())
 
 
-def paper_length_runs(folder: Path = FOLDER) -> list[Recorded]:
-    """The recorded runs as long as the paper's that are there."""
-    return [read(name, folder) for name in PAPER_LENGTH if (folder / f"{name}.json").is_file()]
+def paper_length_runs(section: str = "photos", folder: Path = FOLDER) -> list[Recorded]:
+    """The section's recorded runs with the paper's noise that are there."""
+    names = [f"{section}-paper{end}" for end in PAPER_LENGTH[one_of("section", section, PAPER_LENGTH)]]
+    return [read(name, folder) for name in names if (folder / f"{name}.json").is_file()]
 
 
 def fair_results(section: str = "photos", folder: Path = FOLDER) -> list[RunResult]:

@@ -199,20 +199,23 @@ def run(
     repetition: int = 0,
     evaluations: int = 20,
     stop: int = 0,
+    until: int = 0,
     compute: Compute = HERE,
 ) -> RunResult:
     """Train one variant and score it on the way; ``stop`` ends early (0: all T steps), with the noise of the whole run.
 
-    With a folder to work in the run resumes: a finished one is read back, others go on from their checkpoint.
+    With a folder to work in the run resumes: a finished one is read back, others go on from their checkpoint. ``until``
+    is the beginning of such a run: what it has seen after so many steps (0: all), whether it then goes on or not.
     """
     steps = min(stop or schedule.steps, schedule.steps)
     at_least("evaluations", evaluations, 1)
     wanted = {max(1, round(steps * number / evaluations)) for number in range(1, evaluations + 1)}
+    wanted = {step for step in wanted if step <= (until or steps)} or {min(wanted)}
     key = repr((variant, schedule, chosen, part, repetition, steps, evaluations, task.content))
     progress, checkpoint = _kept(compute.work, key, max(1, steps // evaluations))
     finished = wanted <= progress.seen.keys()
     sigma, correlation = noise_for(variant, schedule), correlation_for(variant, schedule)
-    plan = Plan(steps, chosen.rho, schedule.q, variant.sampler, chosen.step, correlation=correlation)
+    plan = Plan(max(wanted), chosen.rho, schedule.q, variant.sampler, chosen.step, correlation=correlation)
 
     def look(step: Step) -> None:
         if step.k in wanted:
@@ -233,7 +236,7 @@ def run(
             on_step=look,
         )
         # Stopped between checkpoint and score, a score is missing that no resumed run passes again: then start over.
-        if checkpoint is not None:
+        if checkpoint is not None and not (until and wanted <= progress.seen.keys()):
             checkpoint.path.unlink(missing_ok=True)
     band = true_epsilon(variant, schedule)
     return RunResult(
@@ -246,7 +249,7 @@ def run(
         true_up=band.up,
         **asdict(chosen),
         repetition=repetition,
-        iterations=tuple(sorted(progress.seen)),
-        accuracy=tuple(progress.seen[step] for step in sorted(progress.seen)),
+        iterations=tuple(sorted(wanted)),
+        accuracy=tuple(progress.seen[step] for step in sorted(wanted)),
         seconds=round(progress.seconds if finished else progress.spent(), 3),
     )

@@ -8,6 +8,7 @@ from elementdp.companion.experiments.images.comparison import (
     chain,
     gap,
     legend_epsilon,
+    lengths,
     name,
     repeated,
 )
@@ -33,7 +34,7 @@ def photos_sentences(results: Sequence[RunResult], tests: int, fair: Sequence[Ru
 
     Ours compare units, so they go by ``fair`` results, each at its own rate, at every ε that has them.
     """
-    rows = [*_papers_photos(results, tests), legend_epsilon(results)]
+    rows = [*papers_photos(results, tests), legend_epsilon(results)]
     for epsilon in sorted({one.epsilon for one in results if math.isfinite(one.epsilon)}):
         own = [one for one in fair if one.epsilon == epsilon]
         among = own or results
@@ -48,7 +49,8 @@ def photos_sentences(results: Sequence[RunResult], tests: int, fair: Sequence[Ru
     return rows
 
 
-def _papers_photos(results: Sequence[RunResult], tests: int) -> list[Sentence]:
+def papers_photos(results: Sequence[RunResult], tests: int) -> list[Sentence]:
+    """What Section 4.3 says of its figure."""
     shown = sorted(
         (one for one in results if one.accounting == PRINTED or not one.private), key=lambda one: one.reached
     )
@@ -110,6 +112,15 @@ def cifar_sentences(results: Sequence[RunResult], fair: Sequence[RunResult] = ()
     ]
 
 
+def gap_sentences(results: Sequence[RunResult]) -> list[Sentence]:
+    """What Section 4.4 says of the distance to non-private training, for runs of one setting."""
+    found = [_gaps(results)]
+    for accounting in (PRINTED, PAIRS):
+        mine = [one for one in results if one.accounting == accounting and one.unit == ELEMENT]
+        found += [_near(mine, results)] if mine else []
+    return found
+
+
 def _all(results: Sequence[RunResult], accounting: Accounting, unit: Unit, k: int, users: int) -> list[RunResult]:
     """Every repetition of a variant at ε = 3."""
     wanted = (str(accounting), str(unit), 3.0, k, users)
@@ -130,7 +141,7 @@ def _gaps(results: Sequence[RunResult]) -> Sentence:
     behind = sum(value <= -0.15 for value in known.values())
     nearest, furthest = max(known, key=known.__getitem__), min(known, key=known.__getitem__)
     found = (
-        f"{behind} of {len(known)} such curves are after {results[0].steps:,} steps; from {100 * known[furthest]:+.1f} "
+        f"{behind} of {len(known)} such curves are after {lengths(results)}; from {100 * known[furthest]:+.1f} "
         f"points ({furthest}) to {100 * known[nearest]:+.1f} ({nearest})"
     )
     return Sentence(said, found, None)
@@ -143,5 +154,5 @@ def _near(mine: Sequence[RunResult], results: Sequence[RunResult]) -> Sentence:
         return Sentence(said, MISSING, None)
     mean, bar = found
     text = f"{100 * mean:+.1f}" + ("" if math.isnan(bar) else f" ± {100 * bar:.1f}")
-    after = f"after {mine[0].steps:,} steps, where the legend's ε is really ≥ {rounded_down(mine[0].true_low)}"
+    after = f"after {lengths(mine)}, where the true ε is ≥ {rounded_down(mine[0].true_low)}"
     return Sentence(said, f"{text} points {after}", None)

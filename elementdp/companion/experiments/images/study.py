@@ -22,11 +22,11 @@ def study(
     results = []
     places: dict[tuple[Unit, Accounting], Place] = {}
     for number, variant in enumerate(variants, start=1):
-        kind = (variant.unit, variant.accounting)
+        kind, first = (variant.unit, variant.accounting), plan.schedule(variant)
         best = tune(
             task,
             variant,
-            plan.schedule(variant),
+            first,
             plan.choices(variant),
             plan.tuning_steps,
             factors=plan.rate_factors,
@@ -35,7 +35,8 @@ def study(
         )
         places[kind] = best.place
         for repetition in range(plan.repetitions):
-            options = {"repetition": repetition, "evaluations": plan.evaluations}
+            until = round(plan.until * first.q / best.schedule.q)
+            options = {"repetition": repetition, "evaluations": plan.evaluations, "until": until}
             found = run(task, variant, best.schedule, best.chosen, compute=compute, **options)
             results.append(replace(found, tried=best.tried, whole=best.whole))
             report(

@@ -16,6 +16,7 @@ from elementdp.companion.experiments.words.sentences import curve, scaling, sent
 CORPORA = ("reddit", "blogs")
 CHOICES = {
     "words-blogs": "as above: GloVe in 50 dimensions, listed stop words",
+    "words-blogs-100d": "GloVe in 100 dimensions, as in the paper; fewer words, so fewer users have enough",
     "words-reddit": "Reddit users, fewer words each",
     "words-blogs-directions": "clusters of directions, not of vectors",
     "words-blogs-frequent": "the 100 most frequent words of any kind removed",
@@ -175,6 +176,17 @@ class WordsPage:
             },
         )
 
+    def _verdicts(self, other: Recorded) -> list[tuple[str, str]]:
+        """What the blog run and another run of the same kind say to each sentence."""
+        points, partitions = (other.rows(table) for table in ("points", "lines"))
+        theirs = sentences(
+            [WordsPoint(**row) for row in points],
+            [PartitionSummary(**row) for row in partitions],
+            other.provenance.parameters["n"],
+        )
+        ours = sentences(self.points["blogs"], self.partitions["blogs"], self._size("blogs")["n"])
+        return [(one.verdict, another.verdict) for one, another in zip(ours, theirs, strict=True)]
+
     def choices(self, middle: int = 1_000) -> Exhibit:
         """What the choices the paper leaves open change."""
         rows = []
@@ -184,7 +196,7 @@ class WordsPage:
             (heavy,) = (row["largest_mass"] for row in run.rows("lines", clusters=middle))
             size = run.provenance.parameters
             rows.append((what, size["n"], size["m"], ratio[1], ratio[middle], ratio[max(ratio)], heavy))
-        size = self._size("blogs")
+        size, wide = self._size("blogs"), read("words-blogs-100d")
         return Exhibit(
             name="tab-words-choices",
             caption="Error ratio at ε = 8, right sensitivity, recorded runs",
@@ -194,6 +206,10 @@ class WordsPage:
                 "words-epsilon-least": f"{min(size['epsilons']):g}",
                 "words-epsilon-most": f"{max(size['epsilons']):g}",
                 "words-splits": size["splits"],
+                "words-wide-n": f"{wide.provenance.parameters['n']:,}",
+                "words-wide-d": f"{max(row['clusters'] for row in wide.rows('lines')):,}",
+                "words-wide-same": sum(a == b for a, b in self._verdicts(wide)),
+                "words-wide-all": len(self._verdicts(wide)),
             },
         )
 
