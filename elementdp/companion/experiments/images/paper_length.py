@@ -77,7 +77,8 @@ class PaperLength:
     @property
     def reach(self) -> int:
         """How many iterations of the paper's the runs got to, by their work."""
-        return min(round(one.passes[-1] / self.rate) for one in self.main)
+        ended = [one for one in self.main if one.iterations[-1] < one.steps]
+        return min((round(one.passes[-1] / self.rate) for one in ended), default=int(self.size["steps"]))
 
     @property
     def groups(self) -> list[list[RunResult]]:
@@ -204,7 +205,8 @@ class PaperLength:
             for what, better, worse in OURS
         ]
         tests = self.size["tests"] // 2
-        papers = papers_photos(self.results, tests) if self.section == "photos" else gap_sentences(self.main)
+        firsts = [one for one in self.results if one.repetition == 0]
+        papers = papers_photos(firsts, tests) if self.section == "photos" else gap_sentences(self.main)
         number = "4.3" if self.section == "photos" else "4.4"
         return said_and_found([*papers, *ours], number, f"{self.section}-paper")
 
