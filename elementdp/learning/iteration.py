@@ -210,6 +210,7 @@ class PrivateIteration:
             "data": self.data.fingerprint,
             "processes": self.team.size,
             "device": self.device.type,
+            "threads": torch.get_num_threads(),  # torch's own products share their sums out among them
             "method": str(self.clipper.method),  # methods agree up to rounding only, and repeated noise would show it
             "torch": str(torch.__version__),
         }

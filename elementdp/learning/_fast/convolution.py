@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -19,6 +20,9 @@ from elementdp.learning._fast.products import (
     smallest_square,
 )
 from elementdp.learning._fast.segments import Segments
+
+ENOUGH = 1 << 24
+"""From so many operations a group on, torch's own gradient of a whole group beats one of every row, summed."""
 
 
 def row_gradients(inputs: Tensor, grads: Tensor, module: nn.Conv2d) -> Tensor:
@@ -58,44 +62,44 @@ def _as_planes(module: nn.Conv1d | nn.Conv2d) -> nn.Conv2d:
     )
 
 
-def padded(module: nn.Conv2d, inputs: Tensor) -> Tensor:
-    """The input with the padding that the layer itself applies."""
+def padded(module: nn.Conv2d, call: Call) -> Call:
+    """The call with the padding that the layer itself applies."""
     edges = list(module._reversed_padding_repeated_twice)
     if not any(edges):
-        return inputs
-    return functional.pad(inputs, edges, mode="constant" if module.padding_mode == "zeros" else module.padding_mode)
+        return call
+    mode = "constant" if module.padding_mode == "zeros" else module.padding_mode
+    return Call(functional.pad(call.inputs, edges, mode=mode), call.grads)
 
 
 def convolution(module: nn.Conv1d | nn.Conv2d, calls: Sequence[Call], segments: Segments) -> Layer:
     """``nn.Conv1d`` and ``nn.Conv2d``, any stride, padding, dilation and groups."""
     planes = _as_planes(module)
-    lifted = [_lift(call, planes, module) for call in calls]
+    if isinstance(module, nn.Conv1d):
+        calls = [Call(call.inputs.unsqueeze(2), call.grads.unsqueeze(2)) for call in calls]
     layers = []
     if module.bias is not None and module.bias.requires_grad:
-        sums = torch.stack([call.grads.sum((2, 3)) for call in lifted]).sum(0)
+        sums = torch.stack([call.grads.sum((2, 3)) for call in calls]).sum(0)
         layers.append(kept([(module.bias, segments.sum(sums))]))
     if not module.weight.requires_grad:
         return merged(layers)
-    per_row = module.weight.numel() * module.weight.element_size()
-    line = sum(call.inputs[0].numel() * planes.kernel_size[1] * call.inputs.element_size() for call in lifted)
-    step = max(1, segments.memory.cache // max(per_row, line))
-    if len(segments) * per_row <= segments.memory.keep:
-        sums = _summed_in_groups(lifted, planes, segments, step)
-        return merged([*layers, kept([(module.weight, sums)])])
-    return merged([*layers, _wide_convolution(module, planes, lifted, segments, step)])
+    if len(segments) * module.weight.numel() * module.weight.element_size() <= segments.memory.keep:
+        return merged([*layers, kept([(module.weight, _in_groups(calls, planes, segments))])])
+    return merged([*layers, _wide_convolution(module, planes, calls, segments)])
 
 
-def _lift(call: Call, planes: nn.Conv2d, module: nn.Conv1d | nn.Conv2d) -> Call:
-    if isinstance(module, nn.Conv1d):
-        call = Call(call.inputs.unsqueeze(2), call.grads.unsqueeze(2))
-    return Call(padded(planes, call.inputs), call.grads)
-
-
-def _summed_in_groups(calls: Sequence[Call], planes: nn.Conv2d, segments: Segments, step: int) -> Tensor:
-    """Group gradients, rows taken a cacheful at a time."""
+def _in_groups(calls: Sequence[Call], planes: nn.Conv2d, segments: Segments) -> Tensor:
+    """The gradient of every group: torch's own, group by group, or that of every row, a cacheful of rows at a time."""
+    places = sum(call.grads[0, 0].numel() for call in calls)
+    if 2 * places * segments.rows * math.prod(_shape(planes)) >= ENOUGH * len(segments):
+        ends = np.cumsum([0, *segments.sizes]).tolist()
+        return torch.stack(
+            [_weight_gradient(_rows(calls, slice(*ends[i : i + 2])), planes).flatten() for i in range(len(segments))]
+        )
     owner = segments.owner(calls[0].grads.device)
     total: Tensor | None = None
-    for call in calls:
+    for call in (padded(planes, call) for call in calls):
+        numbers = max(math.prod(_shape(planes)), call.inputs[0].numel() * planes.kernel_size[1])
+        step = max(1, segments.memory.cache // (numbers * call.inputs.element_size()))
         for i in range(0, segments.rows, step):
             rows = row_gradients(call.inputs[i : i + step], call.grads[i : i + step], planes)
             if total is None:
@@ -106,48 +110,56 @@ def _summed_in_groups(calls: Sequence[Call], planes: nn.Conv2d, segments: Segmen
 
 
 def _wide_convolution(
-    module: nn.Conv1d | nn.Conv2d, planes: nn.Conv2d, calls: Sequence[Call], segments: Segments, step: int
+    module: nn.Conv1d | nn.Conv2d, planes: nn.Conv2d, calls: Sequence[Call], segments: Segments
 ) -> Layer:
     """Many channels: norms through the layer's matrix form or a few groups at a time, then torch's own product."""
     matrix = planes.groups == 1 and _prefers_matrix(planes, calls, segments)
+    width = math.prod(_shape(planes)[1:])
     parts = []
     row = 0
     for stretch in segments.stretches:
-        few = max(1, step // stretch.size)
+        numbers = width * (sum(c.grads[0, 0].numel() for c in calls) * stretch.size if matrix else planes.out_channels)
+        few = max(1, segments.memory.keep // (numbers * module.weight.element_size()))
         for i in range(0, stretch.count, few):
             part = Segments((stretch.size,) * min(few, stretch.count - i), segments.memory)
-            rows = slice(row, row + part.rows)
+            here = _rows(calls, slice(row, row + part.rows))
             row += part.rows
-            here = [Call(call.inputs[rows], call.grads[rows]) for call in calls]
             if matrix:
-                unfolded = torch.cat([_unfold(call.inputs, planes) for call in here], 1)
+                unfolded = torch.cat([_unfold(padded(planes, call).inputs, planes) for call in here], 1)
                 grads = torch.cat([call.grads.flatten(2).mT for call in here], 1)
                 parts.append(product_squares(grads, unfolded, part))
             else:
-                sums = _summed_in_groups(here, planes, part, step)
+                sums = _in_groups(here, planes, part)
                 squares = torch.linalg.vector_norm(sums, dim=1).square()
                 parts.append(torch.maximum(squares, smallest_square(part.sum(_sizes(here, planes)))))
 
     def weigh(factors: Tensor, spoilt: bool) -> Gradients:
         rows = segments.spread(factors)
-        total = torch.zeros_like(module.weight)
-        for call in calls:
-            scaled = clean(call.grads, rows, spoilt) * rows[:, None, None, None]
-            total += _weight_gradient(clean(call.inputs, rows, spoilt), scaled, planes).view_as(total)
-        return [(module.weight, total)]
+        scaled = [
+            Call(clean(call.inputs, rows, spoilt), clean(call.grads, rows, spoilt) * rows[:, None, None, None])
+            for call in calls
+        ]
+        return [(module.weight, _weight_gradient(scaled, planes).view_as(module.weight))]
 
     return Layer(torch.cat(parts), weigh)
+
+
+def _rows(calls: Sequence[Call], rows: slice) -> list[Call]:
+    return [Call(call.inputs[rows], call.grads[rows]) for call in calls]
 
 
 def _sizes(calls: Sequence[Call], planes: nn.Conv2d) -> Tensor:
     """For each row, no less than the sizes of its products over the places: a kernel's worth of them share an input."""
     spread = math.sqrt(planes.kernel_size[0] * planes.kernel_size[1])
-    norms = [[torch.linalg.vector_norm(t.flatten(1), dim=1) for t in (call.inputs, call.grads)] for call in calls]
+    norms = [
+        [torch.linalg.vector_norm(t.flatten(1), dim=1) for t in (padded(planes, call).inputs, call.grads)]
+        for call in calls
+    ]
     return spread * torch.stack([inputs * grads for inputs, grads in norms]).sum(0)
 
 
 def _prefers_matrix(planes: nn.Conv2d, calls: Sequence[Call], segments: Segments) -> bool:
-    width_in = planes.in_channels * planes.kernel_size[0] * planes.kernel_size[1]
+    width_in = math.prod(_shape(planes)[1:])
     places = sum(call.grads[0, 0].numel() for call in calls) * max(segments.sizes)
     return places * (width_in + planes.out_channels) <= width_in * planes.out_channels
 
@@ -156,8 +168,22 @@ def _unfold(inputs: Tensor, planes: nn.Conv2d) -> Tensor:
     return functional.unfold(inputs, planes.kernel_size, planes.dilation, 0, planes.stride).mT
 
 
-def _weight_gradient(inputs: Tensor, grads: Tensor, planes: nn.Conv2d) -> Tensor:
-    shape = (planes.out_channels, planes.in_channels // planes.groups, *planes.kernel_size)
-    result = conv2d_weight(inputs, shape, grads, planes.stride, 0, planes.dilation, planes.groups)  # type: ignore[no-untyped-call]
-    assert isinstance(result, Tensor)
-    return result
+def _shape(planes: nn.Conv2d) -> tuple[int, ...]:
+    return (planes.out_channels, planes.in_channels // planes.groups, *planes.kernel_size)
+
+
+def _weight_gradient(calls: Sequence[Call], planes: nn.Conv2d) -> Tensor:
+    """The gradient of all rows together, by torch's own product; it pads with zeros itself."""
+    total: Tensor | None = None
+    for call in calls:
+        padding: Sequence[int] = (0, 0)
+        if planes.padding_mode == "zeros" and not isinstance(planes.padding, str):
+            padding = planes.padding
+        else:
+            call = padded(planes, call)
+        found = conv2d_weight(  # type: ignore[no-untyped-call]
+            call.inputs, _shape(planes), call.grads, planes.stride, padding, planes.dilation, planes.groups
+        )
+        total = found if total is None else total + found
+    assert total is not None
+    return total

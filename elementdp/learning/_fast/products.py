@@ -92,6 +92,26 @@ def product(left: Tensor, right: Tensor, keep: int) -> Tensor:
     return total if whole == rows else total.addmm_(left[whole:].mT, right[whole:])
 
 
+def worth_keeping(left: Tensor, right: Tensor, segments: Segments) -> bool:
+    """Whether Σ left_i ⊗ right_i of every group is better formed once and kept than its norm found by Gram matrices.
+
+    The weighted sum needs products of all rows anyway. Kept, they cost the way to the memory and back, which is worth
+    about 32 operations a number; Gram matrices cost n²(p + q) operations for a group of n rows and positions.
+    """
+    p, q = left.shape[2], right.shape[2]
+    gram = float((segments.lengths.astype(np.float64) * left.shape[1]).dot(segments.lengths * left.shape[1])) * (p + q)
+    numbers = len(segments) * p * q
+    return numbers * left.element_size() <= segments.memory.keep and gram > 32 * numbers
+
+
+def group_products(left: Tensor, right: Tensor, segments: Segments) -> Tensor:
+    """Σ left_i ⊗ right_i over the (row, position) pairs i of each group."""
+    p, q = left.shape[2], right.shape[2]
+    return torch.cat(
+        [left[r.rows].reshape(r.count, -1, p).mT @ right[r.rows].reshape(r.count, -1, q) for r in segments.stretches]
+    )
+
+
 def product_squares(left: Tensor, right: Tensor, segments: Segments, *, bias: bool = False) -> Tensor:
     """||Σ_i left_i ⊗ right_i||² over the (row, position) pairs i of each group; both are (rows, positions, width).
 

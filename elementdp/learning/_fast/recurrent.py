@@ -78,16 +78,18 @@ def _steps(cell: RecurrentCell, x: Tensor, leaf: Leaf, record: Record) -> tuple[
     weight_ih = leaf(cell.weight_ih)
     assert weight_hh is not None and weight_ih is not None
     gates = functional.linear(x, weight_ih, leaf(cell.bias_ih))
+    if cell.kind is nn.LSTM and bias_hh is not None:  # all of it is added to the gates, at every step
+        gates = gates + bias_hh
     hidden = memory = gates.new_zeros(len(x), weight_hh.shape[1])
     before, outputs, resets = [], [], []
     for now in gates.unbind(1):
         before.append(hidden.detach())
-        recurrent = functional.linear(hidden, weight_hh, bias_hh)
         if cell.kind is nn.LSTM:
-            enter, forget, new, leave = (now + recurrent).chunk(4, 1)
+            enter, forget, new, leave = torch.addmm(now, hidden, weight_hh.mT).chunk(4, 1)
             memory = forget.sigmoid() * memory + enter.sigmoid() * new.tanh()
             hidden = leave.sigmoid() * memory.tanh()
         else:
+            recurrent = functional.linear(hidden, weight_hh, bias_hh)
             width = weight_hh.shape[1]
             reset, update = (now[:, : 2 * width] + recurrent[:, : 2 * width]).sigmoid().chunk(2, 1)
             new = (now[:, 2 * width :] + reset * recurrent[:, 2 * width :]).tanh()

@@ -13,12 +13,14 @@ from elementdp.learning._fast.products import (
     Gradients,
     Layer,
     clean,
+    group_products,
     joined,
     kept,
     merged,
     product,
     product_squares,
     trainable,
+    worth_keeping,
 )
 from elementdp.learning._fast.recurrent import RecurrentCell
 from elementdp.learning._fast.segments import Segments
@@ -37,6 +39,9 @@ def affine(weight: Tensor, bias: Tensor | None, inputs: Tensor, grads: Tensor, s
         if bias is not None and trainable(bias):
             return kept([(bias, segments.sum(grads.sum(1)))])
         return Layer(grads.new_zeros(len(segments)), lambda factors, spoilt: [])
+    if worth_keeping(grads, inputs, segments):
+        found = [(weight, group_products(grads, inputs, segments))]
+        return kept([*found, (bias, segments.sum(grads.sum(1)))] if bias is not None and trainable(bias) else found)
 
     def weigh(factors: Tensor, spoilt: bool) -> Gradients:
         rows = segments.spread(factors)
