@@ -10,8 +10,19 @@ import torch
 from torch import Tensor, nn
 
 from elementdp.errors import ArgumentError, one_of
+from elementdp.learning._fast.beside import Beside
 from elementdp.learning._fast.capture import Capture, CaptureError, count_outputs
-from elementdp.learning._fast.general import Found, Loss, looped, losses_of, part, summed, trainable, vectorized
+from elementdp.learning._fast.general import (
+    Found,
+    Loss,
+    equal_groups,
+    looped,
+    losses_of,
+    part,
+    summed,
+    trainable,
+    vectorized,
+)
 from elementdp.learning._fast.products import Layer, kept, merged
 from elementdp.learning._fast.recurrent import RecurrentCell
 from elementdp.learning._fast.rules import recurrent
@@ -33,7 +44,7 @@ class Method(StrEnum):
     """How group gradients are found; all are exact."""
 
     AUTO = "auto"
-    FAST = "fast"  # one forward and one backward pass, and a rule for each layer
+    FAST = "fast"  # one forward and one backward pass: a rule for each layer, torch.func for parameters without one
     VECTORIZED = "vectorized"  # torch.func over groups of one size
     LOOP = "loop"  # one backward pass per group
 
@@ -88,15 +99,21 @@ class GroupClipper:
         self.model, self.loss, self.rho, self.domain, self.precision = model, loss, rho, domain, precision
         self.parameters = list(trainable(model).values())
         self.device = self.parameters[0].device
-        self.rules = None if by_group or domain is not None else layer_rules(model)
+        self.rules = {} if by_group or domain is not None else layer_rules(model)
+        self.rest = self._without_rule()
         self.memory = memory
         self.method: Method | None = None
+        self.measures = True  # a run with a seed does not: it has to repeat whatever the clock says
         self._right = {Method.LOOP}
         self.rows = 0
-        if self.wanted is Method.FAST and self.rules is None:
+        if self.wanted is Method.FAST and not self.rules:
             raise ArgumentError(
-                "method", "fast", "another one: some layer has no fast rule, Θ is bounded, or the noise is exact"
+                "method", "fast", "another one: no layer has a fast rule, Θ is bounded, or the noise is exact"
             )
+
+    def _without_rule(self) -> dict[str, nn.Parameter]:
+        ruled = {id(p) for layer in self.rules for p in layer.parameters(recurse=False)}
+        return {name: p for name, p in trainable(self.model).items() if id(p) not in ruled}
 
     # ------------------------------------------------------------------------------------------- choice of method
 
@@ -163,9 +180,7 @@ class GroupClipper:
     def _choose(self, pair: Pair, segments: Segments) -> Method:
         """The method for the parameters as they are now."""
         if self.wanted is Method.AUTO:
-            options = [Method.FAST, Method.VECTORIZED, Method.LOOP]
-            if self.rules is None:
-                options = options[1:]
+            options = [Method.FAST, Method.VECTORIZED, Method.LOOP][not self.rules :]
         else:
             options = [self.wanted]
         first = Segments(segments.sizes[:COMPARED_GROUPS], self.memory)
@@ -175,34 +190,53 @@ class GroupClipper:
             if self.wanted is Method.AUTO and not (slow.norms.isfinite() & (slow.norms > 0)).any():
                 return Method.LOOP  # nothing to compare with: take what is right for every model
             reference = self._plain(pair, segments)
-            right: dict[Method, float] = {}
+            right: list[Method] = []
             for option in options:
                 try:
-                    start = time.perf_counter()
-                    whole = self._tried(option, pair, segments)
-                    seconds = time.perf_counter() - start
-                    agrees = whole.sums(reference) and self._tried(option, few, first).agrees(slow)
+                    if option is Method.FAST:
+                        self._settle(few, first)
+                    agrees = self._tried(option, few, first).agrees(slow)
+                    agrees = agrees and self._tried(option, pair, segments).sums(reference)
                 except ArgumentError:
                     raise
                 except Exception as error:
                     if option is self.wanted:
                         raise ModelError(f"this model cannot use method={option.value!r}: {error}") from error
                     continue
-                if option is Method.FAST and agrees:
+                if option is Method.FAST and agrees and not self.rest:
                     return option
                 if agrees:
-                    right[option] = seconds
+                    right.append(option)
                 elif option is self.wanted:
                     raise ModelError(f"method={option.value!r} does not reproduce this model's gradients: use 'auto'")
             if not right:
                 raise ModelError("the model's gradients differ from one pass to the next with dropout off")
-            self._right |= right.keys()
-            return min(right, key=lambda option: right[option])
+            self._right |= set(right)
+            return min(right, key=lambda option: self._seconds(option, pair, segments)) if self.measures else right[0]
+
+    def _seconds(self, option: Method, pair: Pair, segments: Segments) -> float:
+        start = time.perf_counter()
+        self._tried(option, pair, segments)
+        return time.perf_counter() - start
+
+    def _settle(self, pair: Pair, segments: Segments) -> None:
+        """Leave out the rules of layers that this model uses as no rule covers."""
+        while True:
+            try:
+                self._tried(Method.FAST, pair, segments)
+                return
+            except CaptureError as error:
+                missed = {id(p) for p in error.parameters}
+                left = {k: v for k, v in self.rules.items() if not missed & {id(p) for p in k.parameters()}}
+                if not 0 < len(left) < len(self.rules):
+                    raise
+                self.rules = left
+                self.rest = self._without_rule()
 
     def _tried(self, option: Method, pair: Pair, segments: Segments) -> "_Gathered":
         """Norms and unclipped sum by one method."""
         if option is Method.FAST:
-            return self._gathered(iter([self._layer(pair, segments, nullcontext())[0]]))
+            return self._gathered(layer for layer, _ in self._layers(pair, segments, nullcontext()))
         found = _BY_GROUP[option](self.model, self.loss, pair, segments)
         return self._gathered(kept(list(zip(self.parameters, gradients, strict=True))) for gradients, _ in found)
 
@@ -277,7 +311,7 @@ class GroupClipper:
     def _chunk(self, pair: Pair, segments: Segments, step: float) -> Iterator[tuple[Layer, Tensor]]:
         if self.method is Method.FAST and (len(segments) > 1 or segments.rows <= self.rows):
             try:
-                yield self._layer(pair, segments, self._autocast())
+                yield from self._layers(pair, segments, self._autocast())
                 return
             except (
                 CaptureError
@@ -308,9 +342,24 @@ class GroupClipper:
             theta = [p.detach() for p in self.parameters]
             yield gradient_mapping(self.domain, theta, gradients, step), means
 
+    def _layers(
+        self, pair: Pair, segments: Segments, autocast: AbstractContextManager[object]
+    ) -> Iterator[tuple[Layer, Tensor]]:
+        """All layers of one chunk by their rules, and parameters without one beside them."""
+        if not self.rest:
+            yield self._layer(pair, segments, autocast)
+            return
+        beside = Beside(self.model, self.loss, self.rules, self.rest, self.memory)
+        found = []  # all of them or none: a pass that fails is taken over by another method
+        for groups in equal_groups(pair, segments, self.rest.values()):
+            with autocast:
+                layer, means = beside(groups)
+            with exact():
+                found.append((layer(), _wide(means)))
+        yield from found
+
     def _layer(self, pair: Pair, segments: Segments, autocast: AbstractContextManager[object]) -> tuple[Layer, Tensor]:
         """All layers of one chunk by their rules."""
-        assert self.rules is not None
         with torch.enable_grad(), autocast, Capture(self.rules, self.parameters) as capture:
             losses = _wide(self._losses(pair))
             weights = segments.shares(losses)

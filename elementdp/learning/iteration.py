@@ -67,6 +67,7 @@ class PrivateIteration:
             self.arithmetic = FloatArithmetic(plan.rho, plan.correlation.weights)
         self.model = model.to(device)
         self.clipper = data.clipper(model, task.loss, plan)
+        self.clipper.measures = seed is None
         self.parameters = list(trainable(model).values())
         self.team = Team(device, plan.timeout)
         self.optimizer = None if plan.optimizer is None else _optimizer(plan.optimizer, self.parameters)

@@ -70,20 +70,21 @@ def present(device: str | torch.device) -> torch.device:
     return found
 
 
-def layer_rules(model: nn.Module) -> dict[nn.Module, Rule] | None:
-    """The layers that own the trainable parameters, each one alone, and the rule of each; None if there are others.
+def layer_rules(model: nn.Module) -> dict[nn.Module, Rule]:
+    """The layers that own trainable parameters, each one alone, and the rule of each.
 
     A layer without a rule of its own is taken by itself if it has no parts. A recurrent layer that cannot be unrolled
-    is not: one more pass through it costs more than all else.
+    is left out: one more pass through it costs more than all else. So are layers that share a parameter.
     """
+    uses = Counter(id(p) for _, p in model.named_parameters(remove_duplicate=False))
     rules: dict[nn.Module, Rule] = {}
     for module in model.modules():
-        if any(parameter.requires_grad for parameter in module.parameters(recurse=False)):
+        own = list(module.parameters(recurse=False))
+        if any(p.requires_grad for p in own) and all(uses[id(p)] == 1 for p in own):
             rule = RULES.get(type(module))  # a subclass may compute something else
             if rule is None and can_unroll(module):
                 rule = recurrent
-            if rule is None and (isinstance(module, nn.RNNBase | torch.jit.ScriptModule) or any(module.children())):
-                return None
-            rules[module] = rule or by_itself
-    uses = Counter(id(p) for _, p in model.named_parameters(remove_duplicate=False))
-    return None if any(count > 1 for count in uses.values()) else rules
+            closed = isinstance(module, nn.RNNBase | torch.jit.ScriptModule) or any(module.children())
+            if rule is not None or not closed:
+                rules[module] = rule or by_itself
+    return rules

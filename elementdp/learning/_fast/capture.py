@@ -14,7 +14,11 @@ from elementdp.learning.rows import Rows, call
 
 
 class CaptureError(Exception):
-    """A layer or a parameter was used in a way that a rule does not cover."""
+    """A layer or a parameter was used in a way that a rule does not cover; ``parameters`` are those without a rule."""
+
+    def __init__(self, message: str, parameters: Iterable[Tensor] = ()) -> None:
+        super().__init__(message)
+        self.parameters = list(parameters)
 
 
 class Capture:
@@ -36,16 +40,22 @@ class Capture:
         for layer in layers:
             if can_unroll(layer):
                 assert isinstance(layer, nn.RNNBase)
-                layer.__dict__["forward"] = unrolled(layer, self._leaf, self._record)
+                layer.__dict__["forward"] = unrolled(layer, self)
                 self._unrolled.append(layer)
                 continue
             self._handles += [layer.register_forward_pre_hook(self._enter), layer.register_forward_hook(self._leave)]
         self._open = True
 
-    def _leaf(self, parameter: nn.Parameter | None) -> Tensor | None:
+    def leaf(self, parameter: nn.Parameter | None) -> Tensor | None:
+        """The leaf that stands for a parameter."""
         return None if parameter is None else self._leaves.get(id(parameter), parameter)
 
-    def _record(self, cell: RecurrentCell, x: Tensor, gates: Tensor, states: Tensor, resets: Tensor | None) -> None:
+    def tap(self, gates: Tensor) -> Tensor:
+        """The output of a layer as it is."""
+        return gates
+
+    def record(self, cell: RecurrentCell, x: Tensor, gates: Tensor, states: Tensor, resets: Tensor | None) -> None:
+        """What went into a recurrent cell, and where the gradient of its gates will arrive."""
         if self._open and gates.requires_grad:
             edge = torch.autograd.graph.get_gradient_edge(gates)
             self._seen.append(_Use(cell, x.detach(), x._version, edge, states, resets))
@@ -61,7 +71,7 @@ class Capture:
         if not self._open:  # a checkpointed part runs again during the backward pass
             return
         if len(args) != 1 or not isinstance(args[0], Tensor) or not isinstance(output, Tensor):
-            raise CaptureError("a layer is not called with one tensor for one tensor")
+            raise CaptureError("a layer is not called with one tensor for one tensor", module.parameters())
         if output.requires_grad:
             # The edge, not the tensor: an in-place activation may overwrite the tensor next.
             edge = torch.autograd.graph.get_gradient_edge(output)
@@ -85,15 +95,18 @@ class Capture:
         wanted: list[Any] = [*edges, *self._parameters]
         # A product and not ``grad_outputs``, which makes torch import sympy.
         found = torch.autograd.grad(losses.dot(weights), wanted, allow_unused=True) if losses.requires_grad else ()
-        if any(gradient is not None for gradient in found[len(edges) :]):
-            raise CaptureError("a parameter is used outside its own layer")
+        arrived = zip(self._parameters, found[len(edges) :], strict=False)
+        if outside := [parameter for parameter, gradient in arrived if gradient is not None]:
+            raise CaptureError("a parameter is used outside its own layer", outside)
         dtype = reduce(torch.promote_types, [p.dtype for p in self._parameters], torch.float32)
         result: dict[int, tuple[nn.Module | RecurrentCell, list[Call]]] = {}
         for use, grad in zip(self._seen, found[: len(edges)], strict=False):
             if use.inputs._version != use.version:
-                raise CaptureError("a layer's input is overwritten after use")
+                raise CaptureError("a layer's input is overwritten after use", _parameters(use.layer))
             if len(use.inputs) != rows:
-                raise CaptureError("a layer's input does not have the examples in its first dimension")
+                raise CaptureError(
+                    "a layer's input does not have the examples in its first dimension", _parameters(use.layer)
+                )
             if grad is not None:
                 moved, states, resets = (_floating(t, dtype) for t in (use.inputs, use.states, use.resets))
                 assert moved is not None
@@ -111,6 +124,10 @@ class _Use:
     edge: torch.autograd.graph.GradientEdge
     states: Tensor | None = None
     resets: Tensor | None = None
+
+
+def _parameters(layer: nn.Module | RecurrentCell) -> list[Tensor]:
+    return layer.parameters() if isinstance(layer, RecurrentCell) else list(layer.parameters())
 
 
 def _floating(values: Tensor | None, dtype: torch.dtype) -> Tensor | None:

@@ -1,7 +1,8 @@
 """Group gradients of any model: vectorized over groups of one size where torch can, else one backward per group."""
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -65,29 +66,46 @@ def vectorized(model: nn.Module, loss: Loss, pair: Pair, segments: Segments) -> 
     parameter has come in another way (a penalty in the loss, say), and its gradient would be missing.
     """
     parameters = trainable(model)
-    rest = {name: p for name, p in model.named_parameters() if not p.requires_grad} | dict(model.named_buffers())
     free = {name: p.detach() for name, p in parameters.items()}
 
     def mean_loss(free: dict[str, Tensor], inputs: Rows, targets: Rows) -> Tensor:
-        def forward(*args: Any, **named: Any) -> Any:
-            return functional_call(model, (free, rest), args, named)
-
-        return loss(call(forward, inputs), targets).mean()  # type: ignore[arg-type]
+        return losses_with(model, free, loss, (inputs, targets)).mean()
 
     many = vmap(grad_and_value(mean_loss), in_dims=(None, 0, 0), randomness="different")
-    weight = sum(p.numel() * p.element_size() for p in parameters.values())
+    for groups in equal_groups(pair, segments, parameters.values()):
+        with quiet_vmap():
+            gradients, means = many(free, *groups)
+        if means.requires_grad:
+            raise CaptureError("the loss uses a parameter of the model in another way than by calling the model")
+        yield [gradients[name] for name in parameters], means
+
+
+def losses_with(model: nn.Module, free: dict[str, Tensor], loss: Loss, pair: Pair) -> Tensor:
+    """The loss of every row, with these tensors for the parameters of their names."""
+
+    def forward(*args: Any, **named: Any) -> Any:
+        return functional_call(model, free, args, named)
+
+    return losses_of(forward, loss, pair)  # type: ignore[arg-type]
+
+
+def equal_groups(pair: Pair, segments: Segments, parameters: Iterable[Tensor]) -> Iterator[Pair]:
+    """Groups of one size with a dimension of their own, as many as keep these parameters' gradients in memory."""
+    weight = sum(p.numel() * p.element_size() for p in parameters)
     few = max(1, 4 * segments.memory.keep // weight)
     for stretch in segments.stretches:
         shape = (stretch.count, stretch.size)
         inputs, targets = (each(side, lambda t: t.reshape(*shape, *t.shape[1:])) for side in part(pair, stretch.rows))  # noqa: B023
         for i in range(0, stretch.count, few):
-            here = slice(i, i + few)
-            with warnings.catch_warnings():
-                warnings.filterwarnings("ignore", message=".*batching rule.*", category=UserWarning)
-                gradients, means = many(free, *part((inputs, targets), here))
-            if means.requires_grad:
-                raise CaptureError("the loss uses a parameter of the model in another way than by calling the model")
-            yield [gradients[name] for name in parameters], means
+            yield part((inputs, targets), slice(i, i + few))
+
+
+@contextmanager
+def quiet_vmap() -> Iterator[None]:
+    """Without torch's advice on what it does one by one."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*batching rule.*", category=UserWarning)
+        yield
 
 
 def summed(model: nn.Module, loss: Loss, pair: Pair, rows: int) -> Found:

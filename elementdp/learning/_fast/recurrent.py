@@ -6,6 +6,7 @@ goes into a gate is an affine function of the input and of the last state, and i
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -24,10 +25,23 @@ class RecurrentCell:
     bias_ih: nn.Parameter | None
     bias_hh: nn.Parameter | None
 
+    def parameters(self) -> list[Tensor]:
+        """Those it has."""
+        found = (self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+        return [parameter for parameter in found if parameter is not None]
 
-Record = Callable[[RecurrentCell, Tensor, Tensor, Tensor, Tensor | None], None]
-"""Takes a cell's input, what it brings to the gates, the states before all steps and, for a GRU, the reset gates."""
-Leaf = Callable[[nn.Parameter | None], Tensor | None]
+
+class Watch(Protocol):
+    """What looks on while a recurrent layer runs."""
+
+    def leaf(self, parameter: nn.Parameter | None) -> Tensor | None:
+        """What stands for a parameter."""
+
+    def tap(self, gates: Tensor) -> Tensor:
+        """What the input brings to the gates, of which the gradient is wanted."""
+
+    def record(self, cell: RecurrentCell, x: Tensor, gates: Tensor, states: Tensor, resets: Tensor | None) -> None:
+        """Takes a cell's input, what it brings to the gates, the states before all steps, and a GRU's reset gates."""
 
 
 def can_unroll(module: nn.Module) -> bool:
@@ -49,7 +63,7 @@ def cells(module: nn.RNNBase) -> list[list[RecurrentCell]]:
     return [[cell(layer, end) for end in ends] for layer in range(module.num_layers)]
 
 
-def unrolled(module: nn.RNNBase, leaf: Leaf, record: Record) -> Callable[..., object]:
+def unrolled(module: nn.RNNBase, watch: Watch) -> Callable[..., object]:
     """A forward pass that does what the module's own does, and records what its cells see."""
     layers = cells(module)
 
@@ -61,7 +75,7 @@ def unrolled(module: nn.RNNBase, leaf: Leaf, record: Record) -> Callable[..., ob
         for directions in layers:
             outputs = []
             for cell, backwards in zip(directions, (False, True), strict=False):
-                output, *ends = _steps(cell, x.flip(1) if backwards else x, leaf, record)
+                output, *ends = _steps(cell, x.flip(1) if backwards else x, watch)
                 outputs.append(output.flip(1) if backwards else output)
                 last.append((ends[0], ends[1]))
             x = torch.cat(outputs, 2) if len(outputs) > 1 else outputs[0]
@@ -72,14 +86,15 @@ def unrolled(module: nn.RNNBase, leaf: Leaf, record: Record) -> Callable[..., ob
     return forward
 
 
-def _steps(cell: RecurrentCell, x: Tensor, leaf: Leaf, record: Record) -> tuple[Tensor, Tensor, Tensor]:
+def _steps(cell: RecurrentCell, x: Tensor, watch: Watch) -> tuple[Tensor, Tensor, Tensor]:
     """All outputs, and the last state and memory, of one cell from left to right."""
-    weight_hh, bias_hh = leaf(cell.weight_hh), leaf(cell.bias_hh)
-    weight_ih = leaf(cell.weight_ih)
+    weight_hh, bias_hh = watch.leaf(cell.weight_hh), watch.leaf(cell.bias_hh)
+    weight_ih = watch.leaf(cell.weight_ih)
     assert weight_hh is not None and weight_ih is not None
-    gates = functional.linear(x, weight_ih, leaf(cell.bias_ih))
+    gates = functional.linear(x, weight_ih, watch.leaf(cell.bias_ih))
     if cell.kind is nn.LSTM and bias_hh is not None:  # all of it is added to the gates, at every step
         gates = gates + bias_hh
+    gates = watch.tap(gates)
     hidden = memory = gates.new_zeros(len(x), weight_hh.shape[1])
     before, outputs, resets = [], [], []
     for now in gates.unbind(1):
@@ -96,5 +111,5 @@ def _steps(cell: RecurrentCell, x: Tensor, leaf: Leaf, record: Record) -> tuple[
             hidden = new + update * (hidden - new)
             resets.append(reset.detach())
         outputs.append(hidden)
-    record(cell, x, gates, torch.stack(before, 1), torch.stack(resets, 1) if resets else None)
+    watch.record(cell, x, gates, torch.stack(before, 1), torch.stack(resets, 1) if resets else None)
     return torch.stack(outputs, 1), hidden, memory
