@@ -1,5 +1,6 @@
 """``elementdp histogram``: a private histogram of a table of events."""
 
+import ctypes
 import json
 import os
 import signal
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from elementdp.histogram.charged import ChargedEngine
 
 _LARGE_DELTA = 1e-4
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # the numbers of these settings in malloc.h
 
 
 @click.command("histogram", cls=Command)
@@ -128,6 +130,7 @@ def command(
         return _preview(privacy, domain_file, options)
     _check_apart(events, domain_file, target, options["plot"], options["engine"])
     signal.signal(signal.SIGTERM, _stop)
+    _keep_freed_memory()
     with _disk_errors(), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         result = _released(events, domain_file, privacy, options, say)
@@ -145,6 +148,13 @@ def command(
         for path in written:
             click.echo(os.path.relpath(path))
     return None
+
+
+def _keep_freed_memory() -> None:
+    """Let the C library keep what arrays give back: taking pages anew costs a third of the time of a release."""
+    if sys.platform == "linux" and (mallopt := getattr(ctypes.CDLL(None), "mallopt", None)) is not None:
+        for setting in (_TRIM_THRESHOLD, _MMAP_THRESHOLD):
+            mallopt(setting, 1 << 30)
 
 
 def _default_output(events: str) -> Path:

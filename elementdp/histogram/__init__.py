@@ -7,7 +7,7 @@ from elementdp.histogram.errors import TableError
 from elementdp.histogram.items import Discovery
 from elementdp.histogram.local import LocalEngine
 from elementdp.histogram.output import write_release
-from elementdp.histogram.plot import plot_release
+from elementdp.histogram.plot import plot_release, release_figure
 from elementdp.histogram.release import PrivateHistogram, heavy_hitters, private_histogram
 from elementdp.histogram.spark import SparkEngine
 from elementdp.histogram.values import BoundedValue
@@ -27,5 +27,6 @@ __all__ = [
     "heavy_hitters",
     "plot_release",
     "private_histogram",
+    "release_figure",
     "write_release",
 ]

@@ -26,15 +26,22 @@ class Names:
     codes: NDArray[np.int64]
 
     @classmethod
-    def of(cls, batch: pa.RecordBatch, name: str) -> "Names":
-        """The column ``name`` of a batch as text; a column that is no text and no numbers is refused."""
+    def of(cls, batch: pa.RecordBatch, name: str, *, once: bool = True) -> "Names":
+        """The column ``name`` of a batch as text; a column that is no text and no numbers is refused.
+
+        Unless each text has to be there ``once``, a column of strings is taken as it is: a dictionary of many different
+        ones costs more than it saves.
+        """
         values = batch.column(name)
         try:
-            encoded = values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
-            texts = as_text(encoded.dictionary)
+            if pa.types.is_string(values.type) and not once:
+                texts, codes = values, np.arange(len(values))
+            else:
+                encoded = values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
+                texts = as_text(encoded.dictionary)
+                codes = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
         except pa.ArrowException as error:
             raise TableError(f"column {name!r} holds {values.type}, which cannot be read as text ({error})") from error
-        codes = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
         empty = pc.fill_null(pc.equal(texts, ""), True).to_numpy(zero_copy_only=False)
         if empty.any():
             places = np.where(empty, -1, np.cumsum(~empty) - 1)

@@ -111,6 +111,10 @@ class BudgetFile:
 
     Its first line is ``{"epsilon": …, "delta": …}``, what all releases may cost together; each release adds a line
     before it reads its table. So a release that is killed has spent its share, and none is forgotten.
+
+    A line is whole on the disk before its release goes on, and the file is locked while it is written. So what stands
+    behind the last end of a line is either a whole entry (an editor may have taken its end away), which counts, or the
+    beginning of one whose writer died before it read anything, which is dropped.
     """
 
     def __init__(self, path: Path) -> None:
@@ -128,14 +132,18 @@ class BudgetFile:
             ) from error
         with stream:
             fcntl.flock(stream, fcntl.LOCK_EX)
-            limit, costs = self._read(stream.read())
+            kept = _whole_entries(stream.read())
+            limit, costs = self._read(kept)
             epsilon, _ = composed_epsilon([*costs, cost], limit["delta"])
             if epsilon > limit["epsilon"]:
                 raise NoGuaranteeError(
                     f"the budget {self.path} allows epsilon {limit['epsilon']:g} in all, and with this release it "
                     f"would be {rounded_up(epsilon, 8)}; nothing was spent"
                 )
-            stream.write(json.dumps(vars(cost)).encode() + b"\n")
+            stream.seek(len(kept))
+            stream.truncate()
+            end = b"" if kept.endswith(b"\n") else b"\n"
+            stream.write(end + json.dumps(vars(cost)).encode() + b"\n")
             stream.flush()
             os.fsync(stream.fileno())
         return epsilon, limit["epsilon"]
@@ -147,8 +155,16 @@ class BudgetFile:
             costs = [ReleaseCost(**line) for line in lines]
         except (ValueError, KeyError, TypeError) as error:
             raise ElementdpError(f"{self.path} is no budget, or a line of it is broken ({error})") from error
-        if not content.endswith(b"\n"):
-            raise ElementdpError(f"{self.path} ends in the middle of a line: a release may be missing")
         positive("epsilon", limit["epsilon"])
         probability("delta", limit["delta"], low_open=True, high_open=True)
         return limit, costs
+
+
+def _whole_entries(content: bytes) -> bytes:
+    """The content of a budget without the beginning of an entry that was never finished."""
+    rest = content.rpartition(b"\n")[2]
+    try:
+        json.loads(rest)
+    except ValueError:
+        return content[: len(content) - len(rest)]
+    return content

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Hashable
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from elementdp.elements import domain_of
 from elementdp.errors import ElementdpError
 from elementdp.histogram.element_rule import ElementRule, canonical
-from elementdp.histogram.text import Keys, hash_strings
+from elementdp.histogram.text import Keys, hash_strings, places_among
 
 _REMEMBERED = 1 << 20
 _PLAIN_URL = r"^(?:[a-zA-Z][a-zA-Z0-9+.-]*://)?(?P<host>[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+)(?::[0-9]*)?(?:[/?#].*)?$"
@@ -23,6 +24,7 @@ class ElementKeys:
     def __init__(self, rule: ElementRule) -> None:
         self._rule = rule
         self._lock = threading.Lock()
+        self._domain = lru_cache(_REMEMBERED)(domain_of)
         self._met = np.empty(0, np.uint64), np.empty(0, np.uint64)  # hashes of items, in order, and of their elements
 
     def of(self, texts: pa.Array, hashes: Keys) -> tuple[Keys, dict[int, str]]:
@@ -32,9 +34,8 @@ class ElementKeys:
         if self._rule.constant:
             return np.zeros(len(texts), np.uint64), {}
         items, elements = self._met
-        places = np.searchsorted(items, hashes)
-        known = places < len(items)
-        known[known] = items[places[known]] == hashes[known]
+        places = places_among(items, hashes)
+        known = places >= 0
         keys = np.zeros(len(texts), np.uint64)
         keys[known] = elements[places[known]]
         fresh = np.flatnonzero(~known)
@@ -56,16 +57,16 @@ class ElementKeys:
 
     def _computed(self, texts: pa.Array) -> tuple[Keys, dict[int, str]]:
         if self._rule.partition is not None and self._rule.partition.key is domain_of:
-            return _by_host(texts)
+            return _by_host(texts, self._domain)
         return _one_by_one(texts, self._rule.key)
 
 
-def _by_host(texts: pa.Array) -> tuple[Keys, dict[int, str]]:
+def _by_host(texts: pa.Array, domain: Callable[[str], str]) -> tuple[Keys, dict[int, str]]:
     """Domains of URLs: plain ones by their host, which is looked up once; the others one by one."""
     hosts = pc.struct_field(pc.extract_regex(texts, _PLAIN_URL), "host")
     plain = hosts.is_valid().to_numpy(zero_copy_only=False)
     encoded = hosts.dictionary_encode()
-    by_host, wrong_hosts = _one_by_one(encoded.dictionary, domain_of)
+    by_host, wrong_hosts = _one_by_one(encoded.dictionary, domain)
     keys = np.zeros(len(texts), np.uint64)
     codes = pc.fill_null(encoded.indices, 0).to_numpy()
     if len(by_host):

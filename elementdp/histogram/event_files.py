@@ -34,7 +34,10 @@ class EventFile:
         with self.path.open("rb") as raw:
             size = max(1, self.path.stat().st_size)
             stream = raw if self.compression is None else pa.CompressedInputStream(raw, self.compression)
-            yield stream, lambda: min(1.0, raw.tell() / size)
+            try:
+                yield stream, lambda: min(1.0, raw.tell() / size)
+            except OSError as error:  # such as a compressed file that was cut off
+                raise self.words(error) from error
 
     def words(self, error: BaseException) -> TableError:
         """What is wrong with this file."""

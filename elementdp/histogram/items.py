@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from elementdp.errors import ArgumentError, at_least
 from elementdp.histogram.item_columns import public_texts
 from elementdp.histogram.item_hash import ItemHash
-from elementdp.histogram.text import Keys
+from elementdp.histogram.text import Keys, places_among
 
 
 @dataclass(frozen=True)
@@ -49,5 +49,4 @@ class ItemList:
             order = np.argsort(own)
             self._sorted = hashing, own[order], order
         _, listed, order = self._sorted
-        found = np.minimum(np.searchsorted(listed, hashes), len(self.items) - 1)
-        return np.where(listed[found] == hashes, order[found], -1)
+        return np.append(order, -1)[places_among(listed, hashes)]  # −1 is the last

@@ -138,7 +138,7 @@ class LocalGroups:
     def item_weights(self, naming: Naming) -> Iterator[tuple[Keys, Integers]]:
         """The items that groups name and their weights, part by part of the items."""
         with Spill(("u8", "i8"), _item_sums, part_bytes=self.engine.part_bytes) as weights:
-            for items, given in self._mapped(naming.weights, "discovering items"):
+            for items, given in self._mapped(lambda groups: _item_sums(naming.weights(groups)), "discovering items"):
                 weights.add(items, given)
             for items, given in map(_item_sums, weights.parts()):
                 yield items, given

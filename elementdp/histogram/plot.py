@@ -31,40 +31,53 @@ def check_plot(output: Path, *, force: bool) -> None:
     if not output.parent.is_dir():
         raise ArgumentError("plot", str(output), "in a folder that exists")
     require_writable("plot", output)
-    if find_spec("matplotlib") is None:
-        raise ElementdpError("a plot needs matplotlib: pip install 'elementdp[plot]'")
+    require_matplotlib()
 
 
 def plot_release(result: PrivateHistogram, output: str | Path, *, number: int = 20, force: bool = False) -> Path:
-    """Draw the items with the largest noisy counts as SVG or PNG, each with the interval that covers its noise.
-
-    Unit, relation, ε and δ stand above the picture; below it stands what the intervals do not cover. If sums of a value
-    were released, they are drawn beside the counts. A picture of a release is post-processing and costs no privacy.
+    """Write :func:`release_figure` as SVG or PNG.
 
     Raises:
         ArgumentError: ``output`` has another ending, lies in no folder, or is there already and ``force`` is not given.
         ElementdpError: matplotlib is not installed; it comes with ``elementdp[plot]``.
     """
-    at_least("number", number, 1)
     check_plot(Path(output), force=force)
+    import matplotlib as mpl
+
+    kind = Path(output).suffix.lower()[1:]
+    content = io.BytesIO()
+    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "elementdp"}), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph")  # an item may be in any script
+        metadata = {"Date": None} if kind == "svg" else None
+        release_figure(result, number=number).savefig(content, format=kind, dpi=150, metadata=metadata)
+    write_atomic(Path(output), content.getvalue())
+    return Path(output)
+
+
+def release_figure(result: PrivateHistogram, *, number: int = 20) -> "Figure":
+    """Draw the items with the largest noisy counts, each with the interval that covers its noise.
+
+    Unit, relation, ε and δ stand above; below stands what the intervals do not cover. If sums of a value were released,
+    they are drawn beside the counts. A picture of a release is post-processing and costs no privacy.
+    """
+    at_least("number", number, 1)
+    require_matplotlib()
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
     table = result.histogram.sort_by([("count", "descending")]).slice(0, number)
-    kind = Path(output).suffix.lower()[1:]
-    content = io.BytesIO()
-    with (
-        mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "elementdp", "text.parse_math": False}),
-        warnings.catch_warnings(),
-    ):
-        warnings.filterwarnings("ignore", message="Glyph")  # an item may be in any script
+    with mpl.rc_context({"text.parse_math": False}):
         figure = Figure(figsize=(8 if result.value is None else 11, 2 + 0.28 * table.num_rows), layout="constrained")
         figure.suptitle(_title(result), fontsize=10)
         figure.supxlabel(_caption(result, table.num_rows), fontsize=8)
         _draw(figure, result, table)
-        figure.savefig(content, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else None)
-    write_atomic(Path(output), content.getvalue())
-    return Path(output)
+    return figure
+
+
+def require_matplotlib() -> None:
+    """Say which part of the installation is missing."""
+    if find_spec("matplotlib") is None:
+        raise ElementdpError("a plot needs matplotlib: pip install 'elementdp[plot]'")
 
 
 def _draw(figure: "Figure", result: PrivateHistogram, table: pa.Table) -> None:

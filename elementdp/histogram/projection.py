@@ -28,6 +28,7 @@ FRACTION_UNITS = 1 << 40
 """Fractions of a count are kept to 2⁻⁴⁰."""
 
 _LOG_RADIUS = 30
+_ODD = np.uint64(0x9E3779B97F4A7C15)
 LARGEST_RHO = 2.0**40
 
 
@@ -109,7 +110,7 @@ class GroupCounts:
         if not keep.all():
             keys, items, counts = keys[keep], items[keep], counts[keep]
             values = None if values is None else values[keep]
-        starts = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]]) if len(keys) else np.empty(0, np.int64)
+        starts = np.flatnonzero(_changes(keys))
         return cls(keys, items, counts, starts, values)
 
     def keep(self, mask: NDArray[np.bool_]) -> "GroupCounts":
@@ -176,11 +177,37 @@ class GroupCounts:
             factor = np.where(outside, factor * (1 - 2.0**-40), factor)  # floating point missed by an ulp
 
 
+def _pair_order(keys: NDArray[Any], items: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The rows in order of their groups, with equal items of a group side by side, and where each pair begins.
+
+    This sorts plain 64-bit numbers, ten times as fast as sorting by two keys: first the keys; then the group's number
+    in the upper bits and as much of the item as fits into the lower ones. If two items of a group agree in these, the
+    rows are sorted by both keys after all.
+    """
+    order = np.argsort(keys)
+    group = np.cumsum(_changes(keys[order])).astype(np.uint64)
+    lower = np.uint64(64 - len(keys).bit_length())
+    with np.errstate(over="ignore"):
+        spread = items[order].view(np.uint64) * _ODD
+    pairs = group << lower | spread >> np.uint64(64 - lower)
+    inside = np.argsort(pairs)
+    order, begins = order[inside], _changes(pairs[inside])
+    if (_changes(items[order]) & ~begins).any():
+        order, starts = sorted_groups(keys, items)
+        return order, starts[:-1]
+    return order, np.flatnonzero(begins)
+
+
+def _changes(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Whether each value differs from the one before it; the first does."""
+    return np.asarray(np.r_[np.ones(min(1, len(values)), bool), values[1:] != values[:-1]])
+
+
 def pair_sums(rows: tuple[NDArray[Any], ...]) -> tuple[NDArray[Any], ...]:
     """Rows (group, item[, whole[, fraction[, value]]]) added up by pair, sorted; without a count a row counts once."""
     keys, items, *counts = rows
-    order, starts = sorted_groups(keys, items)
-    keys, items, first = keys[order], items[order], starts[:-1]
+    order, first = _pair_order(keys, items)
+    keys, items = keys[order], items[order]
     if not len(first):
         return keys, items, *(np.empty(0, np.int64) for _ in range(max(2, len(counts))))
     whole = np.add.reduceat(counts[0][order], first) if counts else np.diff(first, append=len(keys))

@@ -1,5 +1,7 @@
 """CSV that ends inside a quote: Arrow takes the rest of the file for one cell and says nothing."""
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import pyarrow as pa
@@ -10,10 +12,10 @@ _TAIL = 1 << 16
 
 
 class QuoteWatch:
-    """A stream that counts the quotes it passes on."""
+    """A stream that counts the quotes it passes on; ``again`` opens it anew (a compressed one cannot go back)."""
 
-    def __init__(self, stream: Any, delimiter: str) -> None:
-        self._stream = stream
+    def __init__(self, stream: Any, delimiter: str, again: Callable[[], AbstractContextManager[Any]]) -> None:
+        self._stream, self._again = stream, again
         self._delimiter = delimiter.encode()
         self._quotes = 0
         self._tail = b""
@@ -42,8 +44,8 @@ class QuoteWatch:
         Else it is read again, slowly, for the line where the quote began.
         """
         if self._quotes and (self._quotes % 2 or _breaks_lines(last) or b'"' in self._tail.rpartition(b"\n")[2]):
-            self._stream.seek(0)
-            line = unterminated(self._stream, self._delimiter)
+            with self._again() as (stream, _):
+                line = unterminated(stream, self._delimiter)
             if line is not None:
                 raise TableError(f"{source}: the quote that begins in line {line} does not end")
 

@@ -3,6 +3,7 @@
 import shutil
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from elementdp.histogram.quotes import QuoteWatch
 from elementdp.histogram.spill import temporary_file
 
 _BLOCK_BYTES = 1 << 23
+_FEW_BYTES = 4
 
 
 def open_files(tables: Sequence[str | Path], batch_rows: int, form: str | None) -> Events:
@@ -58,7 +60,7 @@ def _parquet(file: EventFile, batch_rows: int) -> Events:
 
     def batches(columns: Sequence[str], bad: BadRows) -> Batches:
         try:
-            with pa.parquet.ParquetFile(source, read_dictionary=list(columns)) as parquet:
+            with pa.parquet.ParquetFile(source, read_dictionary=_repeating(source, columns)) as parquet:
                 done = 0
                 for group in range(parquet.num_row_groups):  # asked for all at once, Arrow keeps what it has read
                     for batch in parquet.iter_batches(batch_rows, row_groups=[group], columns=list(columns)):
@@ -68,6 +70,17 @@ def _parquet(file: EventFile, batch_rows: int) -> Events:
             raise file.words(error) from error
 
     return Events(str(file.path), names, batches)
+
+
+def _repeating(source: Any, columns: Sequence[str]) -> list[str]:
+    """The columns that take few bytes a value, so they are stored by a dictionary; others are read faster plain."""
+    metadata = pa.parquet.read_metadata(source)
+    if not metadata.num_row_groups:
+        return list(columns)
+    group = metadata.row_group(0)
+    chunks = {group.column(place).path_in_schema: group.column(place) for place in range(group.num_columns)}
+    known = [name for name in columns if name in chunks]
+    return [name for name in known if chunks[name].total_uncompressed_size <= _FEW_BYTES * chunks[name].num_values]
 
 
 def _delimited(delimiter: str) -> Callable[[EventFile, int], Events]:
@@ -84,7 +97,7 @@ def _delimited(delimiter: str) -> Callable[[EventFile, int], Events]:
 
         def batches(columns: Sequence[str], bad: BadRows) -> Batches:
             with file.opened() as (stream, share):
-                watch = QuoteWatch(stream, delimiter)
+                watch = QuoteWatch(stream, delimiter, file.opened)
                 yield from _csv_batches(file, watch, read, parse, columns, bad, share)
 
         return Events(str(file.path), names, batches)
@@ -104,9 +117,13 @@ def _streamed(file: EventFile, parse: Any, read: Any, delimiter: str) -> Events:
     except pa.ArrowException as error:
         raise file.words(error) from error
 
-    def batches(columns: Sequence[str], bad: BadRows) -> Batches:
+    def again() -> AbstractContextManager[Any]:
         copy.seek(0)
-        yield from _csv_batches(file, QuoteWatch(copy, delimiter), read, parse, columns, bad, lambda: 0.0)
+        return nullcontext((copy, None))
+
+    def batches(columns: Sequence[str], bad: BadRows) -> Batches:
+        with again() as (stream, _):
+            yield from _csv_batches(file, QuoteWatch(stream, delimiter, again), read, parse, columns, bad, lambda: 0.0)
 
     return Events("standard input", names, batches)
 

@@ -42,7 +42,9 @@ def page(promise: dict[str, Any]) -> str:
         for before in (0.5, 0.25, 0.1, 0.01)
     )
     unit, element = html.escape(promise["unit"]), html.escape(promise["element"])
-    clipped = promise.get("clipped") or {}
+    clipped, value = promise.get("clipped") or {}, promise.get("value") or {}
+    said = [f"The columns {promise.get('intervals', '')}", clipped.get("words"), value and f"Sums: {value['words']}"]
+    quality = " ".join(f"{html.escape(sentence)}." for sentence in said if sentence)
     spent = "".join(
         f"<tr><td>{html.escape(one['stage'])}</td><td>{rounded_up(one['mu'], 4)}</td>"
         f"<td>{rounded_up(one['delta'])}</td><td>{one['noise']:.4g}</td></tr>"
@@ -66,7 +68,7 @@ user-level privacy protects all of a person at once.</li>
 <li>Other releases of the same table. Their costs add up; <code>elementdp compose</code> says to how much.</li>
 </ul>
 <h2>How good the counts are</h2>
-<p>The columns {html.escape(promise.get("intervals", ""))}. {html.escape(str(clipped.get("words", "")))}</p>
+<p>{quality}</p>
 <h2>What was spent, and how to repeat it</h2>
 <table><tr><th>stage</th><th>μ</th><th>δ</th><th>noise</th></tr>{spent}</table>
 <p>Neighbouring tables: {html.escape(promise["relation"])}. Bound ρ = {promise["rho"]:g}.

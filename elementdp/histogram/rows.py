@@ -19,7 +19,7 @@ from elementdp.histogram.items import ItemList
 from elementdp.histogram.noise import Integers
 from elementdp.histogram.projection import GroupCounts
 from elementdp.histogram.spill import temporary_file
-from elementdp.histogram.text import Keys, hash_strings, mix
+from elementdp.histogram.text import Keys, hash_strings, mix, places_among
 
 _REMEMBERED = 1 << 20
 
@@ -65,10 +65,12 @@ class RowReader:
 
     def rows(self, batch: pa.RecordBatch, first: int = 0) -> ReadRows:
         """The rows of a batch that ``first`` rows came before; bad ones are refused or dropped."""
-        named = {name: Names.of(batch, name) for name in (self.columns.user, *self.columns.items)}
-        user, item = named[self.columns.user], Names.joined([named[name] for name in self.columns.items])
+        user = Names.of(batch, self.columns.user, once=False)
+        cells = [Names.of(batch, name) for name in self.columns.items]
+        item = Names.joined(cells)
         hashes = self.hashing.of(item.texts)
-        bad = {f"{name!r} is missing": column.codes < 0 for name, column in named.items()}
+        bad = {f"{self.columns.user!r} is missing": user.codes < 0}
+        bad |= {f"{name!r} is missing": cell.codes < 0 for name, cell in zip(self.columns.items, cells, strict=True)}
         kinds: dict[str, str] = {}
         if self.rule.column is not None:
             column = Names.of(batch, self.rule.column)
@@ -164,7 +166,7 @@ class ItemTexts:
     def add(self, hashes: Keys, texts: pa.Array) -> None:
         """Keep texts for later."""
         with self._lock:
-            fresh = np.flatnonzero(~_among(hashes, self._known))
+            fresh = np.flatnonzero(places_among(self._known, hashes) < 0)
             if len(fresh):
                 self._writer.write_batch(
                     pa.record_batch([pa.array(hashes[fresh]), texts.take(pa.array(fresh))], names=["hash", "text"])
@@ -180,15 +182,7 @@ class ItemTexts:
         self._file.seek(0)
         for batch in pa.ipc.open_stream(self._file):
             keys = batch.column("hash").to_numpy()
-            some = _among(keys, wanted)
+            some = places_among(wanted, keys) >= 0
             texts = batch.column("text").filter(pa.array(some)).to_pylist()
             found.update(zip(keys[some].tolist(), texts, strict=True))
         return [found[key] for key in hashes.tolist()]
-
-
-def _among(values: Keys, known: Keys) -> NDArray[np.bool_]:
-    """Whether each value is one of ``known``, which is in order."""
-    places = np.searchsorted(known, values)
-    inside = places < len(known)
-    inside[inside] = known[places[inside]] == values[inside]
-    return np.asarray(inside)

@@ -313,7 +313,11 @@ def _added_up(rows: ReadRows, schema: pa.Schema, *, as_text: bool) -> pa.RecordB
 def _groups(part: pa.Table, hashing: ItemHash) -> GroupCounts:
     """The counts of a part with whole groups; items by their places, or by the hashes of their texts."""
     item = part.column("item").combine_chunks()
-    items = item.to_numpy() if pa.types.is_integer(item.type) else hashing.of(item).view(np.int64)
+    if pa.types.is_integer(item.type):
+        items = item.to_numpy()
+    else:
+        encoded = item.dictionary_encode()
+        items = hashing.of(encoded.dictionary)[encoded.indices.to_numpy()].view(np.int64)
     keys, *numbers = (part.column(name).to_numpy() for name in part.column_names if name != "item")
     return GroupCounts.of(keys, items, *numbers)
 

@@ -1,6 +1,7 @@
 """``elementdp histogram`` end to end: what it writes, and that a refusal is one line and leaves nothing behind."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -181,6 +182,52 @@ def test_a_dry_run_reads_and_writes_nothing(
     assert "nothing was read or spent" in said
     assert set(folder.iterdir()) == before
     assert run(monkeypatch, "not-there.csv", *COLUMNS, "--epsilon", "0", "--delta", "1e-6", "--dry-run") == 2
+
+
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [
+        (["--rho", "-1"], "--rho"),
+        (["--top", "0"], "--top"),
+        (["--split", "discovery=2"], "discovery"),
+        (["--value", "price", "5", "1"], "--value"),
+        (["--value", "price", "0", "1", "--count", "n"], "--count"),
+        (["--item", "url"], "--item"),
+        (["--plot", "a.pdf"], "--plot"),
+        (["--output", "a.txt"], "--output"),
+        (["--output", "events.csv"], "--output"),
+    ],
+)
+def test_a_dry_run_checks_the_options(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], wrong: list[str], named: str
+) -> None:
+    assert run(monkeypatch, "events.csv", *COLUMNS, *BUDGET, "--dry-run", *wrong) == 2
+    assert named in capsys.readouterr().err
+
+
+def test_a_dry_run_tells_the_noise_that_the_release_will_have(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("prices.csv").write_text("user,url,price\n" + "".join(f"u{k},a,{k}\n" for k in range(9)))
+    Path("one.csv").write_text("url\na\n")
+    common = ["prices.csv", "--user", "user", "--item", "url", "--element", "item", *BUDGET, "--domain", "one.csv"]
+    common += ["--rho", "2", "--value", "price", "-2", "6"]
+    assert run(monkeypatch, *common, "--dry-run") == 0
+    said = dict(re.findall(r"noise of a (\w+): (\S+)", capsys.readouterr().out))
+    assert run(monkeypatch, *common, "--plot", "a.svg", "--output", "a.json") == 0
+    assert capsys.readouterr().out.split() == ["a.json", "a.svg"]
+    (found,) = json.loads(Path("a.json").read_text())["histogram"]
+    assert float(said["count"]) == pytest.approx(found["noise"], rel=1e-3)
+    assert float(said["sum"]) == pytest.approx(found["sum_noise"], rel=1e-3)
+
+
+def test_items_of_several_columns_are_listed_in_a_table(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("shop.csv").write_text("user,city,kind\nu,Rome,tea\nv,Rome,milk\n")
+    Path("goods.csv").write_text("kind,city\ntea,Rome\nmilk,Rome\n")
+    given = ["shop.csv", "--user", "user", "--item", "city", "--item", "kind", "--element", "city", *BUDGET]
+    assert run(monkeypatch, *given, "--domain", "goods.csv", "--output", "a.csv") == 0
+    assert pd.read_csv("a.csv")[["city", "kind"]].to_numpy().tolist() == [["Rome", "tea"], ["Rome", "milk"]]
+    assert run(monkeypatch, *given, "--domain", "list.txt", "--output", "b.csv") == 2
 
 
 def test_json_quiet_top_and_several_files(

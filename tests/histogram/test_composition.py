@@ -1,10 +1,14 @@
 """Several releases together: the Gaussian curve of all their stages, a budget that holds, and a page in plain words."""
 
+import contextlib
 import json
 import math
 import multiprocessing
+import random
+import time
 from functools import partial
-from itertools import product
+from itertools import count, product
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -132,7 +136,13 @@ def test_releases_at_once_are_all_entered(tmp_path: Path) -> None:
     assert len(file.path.read_text().splitlines()) == 4
 
 
-@pytest.mark.parametrize("content", ["", "not JSON\n", '{"epsilon": 1}\n', '{"epsilon": 1, "delta": 1e-5}\n{"epsi'])
+LIMIT = '{"epsilon": 1, "delta": 1e-5}\n'
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "not JSON\n", '{"epsilon": 1}\n', '{"epsilon": 1, "de', LIMIT + '{"epsi\n', LIMIT + "{}\n", LIMIT + "7"],
+)
 def test_a_broken_budget_is_refused(content: str, tmp_path: Path) -> None:
     (tmp_path / "budget").write_text(content)
     with pytest.raises(ElementdpError):
@@ -140,6 +150,58 @@ def test_a_broken_budget_is_refused(content: str, tmp_path: Path) -> None:
     assert (tmp_path / "budget").read_text() == content
     with pytest.raises(ArgumentError, match="budget"):
         BudgetFile(tmp_path / "none").spend(cost())
+
+
+def test_an_entry_cut_off_anywhere_counts_if_it_is_whole_and_is_dropped_if_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every place where a writer can die: no spent charge is lost, and the file goes on."""
+    monkeypatch.setattr("os.fsync", lambda handle: None)  # slow, and no machine goes down here
+    file, one = budget(tmp_path / "budget", 50.0), cost()
+    together = {number: composed_epsilon([one] * number, 1e-5)[0] for number in (2, 3)}
+    file.spend(one)
+    before = file.path.read_bytes()
+    file.spend(one)
+    after = file.path.read_bytes()
+    for cut in range(len(before), len(after) + 1):
+        file.path.write_bytes(after[:cut])
+        counted = 2 if cut >= len(after) - 1 else 1
+        assert file.spend(one)[0] == together[counted + 1]
+        assert file.path.read_bytes() == (after if counted == 2 else before) + after[len(before) :]
+
+
+def spend_until_refused(path: Path, one: ReleaseCost, said: Connection) -> None:
+    try:
+        while True:
+            BudgetFile(path).spend(one)
+            said.send(1)
+    except NoGuaranteeError:
+        said.send(0)
+
+
+def test_a_budget_survives_processes_killed_at_random(tmp_path: Path) -> None:
+    """Whatever was told as spent is in the file, and nobody gets more than the budget, however many are killed."""
+    file, one = budget(tmp_path / "budget", 0.2), cost(0.02, 1e-8)
+    context = multiprocessing.get_context("fork")
+    pause, told, refused = random.Random(0), 0, 0
+    while refused < 2:
+        pipes = [context.Pipe(duplex=False) for _ in range(2)]
+        workers = [context.Process(target=spend_until_refused, args=(file.path, one, said)) for _, said in pipes]
+        for worker in workers:
+            worker.start()
+        time.sleep(pause.uniform(0.0, 0.05))
+        for worker, (heard, said) in zip(workers, pipes, strict=True):
+            worker.kill()
+            worker.join()
+            said.close()
+            with contextlib.suppress(EOFError):
+                while True:
+                    spent = heard.recv()
+                    told, refused = told + spent, refused + (not spent)
+        entries = len(file.path.read_bytes().rpartition(b"\n")[0].splitlines()) - 1
+        assert told <= entries
+    most = next(k for k in count(1) if composed_epsilon([one] * (k + 1), 1e-5)[0] > 0.2)
+    assert entries == most
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 0.0), (1.0, 0.01), (3.0, 1e-6)])
@@ -169,6 +231,8 @@ def test_the_page_says_what_is_promised_and_escapes_what_it_quotes() -> None:
     assert "73.2%" in text  # e/(1 + e) is 73.106 %, rounded up
     assert "73.1%" not in text
     assert "the counts say little about" in text
+    assert "Sums" not in text
+    assert "Sums: a &lt;b&gt;." in page(promise | {"value": {"words": "a <b>"}})
     assert "http" not in text
     assert 'privacy_unit: "one element of one user"' in text.replace("&quot;", '"')
     with pytest.raises(NoGuaranteeError):

@@ -74,6 +74,29 @@ def test_every_form_of_a_table_gives_the_same(form: str, tmp_path: Path) -> None
     assert counts(FORMS[form](tmp_path)) == {f"item {k}": 40.0 for k in range(5)}
 
 
+TEXTS = {
+    "csv": lambda: frame().to_csv(index=False),
+    "tsv": lambda: frame().to_csv(index=False, sep="\t"),
+    "jsonl": lambda: frame().to_json(orient="records", lines=True),
+}
+
+
+@pytest.mark.parametrize(("ending", "codec"), [("gz", "gzip"), ("zst", "zstd"), ("bz2", "bz2")])
+@pytest.mark.parametrize("form", TEXTS)
+def test_compressed_files_give_the_same_and_a_torn_one_is_refused(
+    form: str, ending: str, codec: str, tmp_path: Path
+) -> None:
+    path = tmp_path / f"events.{form}.{ending}"
+    with pa.output_stream(path, compression=codec) as stream:
+        stream.write(TEXTS[form]().encode())
+    assert counts(path) == {f"item {k}": 40.0 for k in range(5)}
+    whole = path.read_bytes()
+    for torn in (whole[: len(whole) // 2], b"not compressed at all"):
+        path.write_bytes(torn)
+        with pytest.raises(TableError):
+            counts(path)
+
+
 @pytest.mark.parametrize("library", ["polars", "duckdb"])
 def test_frames_of_other_libraries(library: str) -> None:
     module = pytest.importorskip(library)
@@ -123,8 +146,10 @@ def test_files_of_one_table_have_the_same_columns(tmp_path: Path) -> None:
 )
 def test_a_file_that_ends_inside_a_quote_is_refused_with_its_line(content: bytes, line: int, tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_bytes(content)
-    with pytest.raises(TableError, match=f"the quote that begins in line {line} does not end"):
-        release(tmp_path / "t.csv", items=None)
+    (tmp_path / "t.csv.gz").write_bytes(gzip.compress(content))
+    for name in ("t.csv", "t.csv.gz"):
+        with pytest.raises(TableError, match=f"the quote that begins in line {line} does not end"):
+            release(tmp_path / name, items=None)
 
 
 @pytest.mark.parametrize(

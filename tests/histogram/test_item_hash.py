@@ -2,13 +2,15 @@
 
 import hashlib
 
+import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elementdp.histogram import Budget, private_histogram
 from elementdp.histogram.item_hash import ItemHash
-from elementdp.histogram.text import hash_strings
+from elementdp.histogram.text import hash_strings, places_among
 
 COLLIDING = ["w0002563[^Mf4< J", "secret-of-ann-01"]
 """Two texts with one hash under a function that everybody knows."""
@@ -55,3 +57,14 @@ def test_a_text_made_up_to_collide_does_not_bring_out_another_persons() -> None:
         shown = pa.concat_tables([last, table]) if last.num_rows < 3001 else last
         result = private_histogram(shown, user="user", item="item", element="item", privacy=Budget(1, 1e-6), rho=1.0)
         assert result.histogram["item"].to_pylist() == [COLLIDING[0]]
+
+
+@pytest.mark.parametrize("few", [0, 1, 7, 5000])
+@pytest.mark.parametrize("many", [0, 3, 100_000])
+def test_hashes_are_found_in_order_whichever_way_is_taken(few: int, many: int) -> None:
+    rng = np.random.default_rng(0)
+    known = np.unique(rng.integers(0, 2**64, few, dtype=np.uint64))
+    known[-1:] = 2**64 - 1
+    asked = np.r_[rng.integers(0, 2**64, many, dtype=np.uint64), known, np.uint64([0, 2**64 - 1])]
+    place = {value: k for k, value in enumerate(known.tolist())}
+    assert places_among(known, asked).tolist() == [place.get(value, -1) for value in asked.tolist()]

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from collections import Counter
 from fractions import Fraction
 
 import numpy as np
@@ -110,6 +111,20 @@ def test_pairs_are_added_up_and_empty_ones_left_out() -> None:
     assert groups.items.tolist() == [5, 1]
     assert groups.counts.tolist() == [9, 7]
     assert GroupCounts.none().project(GridBall.of(1.0)).size == 0
+
+
+ODD = 0x9E3779B97F4A7C15  # items whose products with it agree in the upper bits cannot be told apart by these
+NEAR = [(product ^ low) * pow(ODD, -1, 2**64) % 2**64 for product in (0, 5 << 60) for low in range(3)]
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from(NEAR)), max_size=40))
+def test_every_pair_is_there_once_also_where_items_nearly_agree(rows: list[tuple[int, int]]) -> None:
+    keys, items = (np.array([row[k] for row in rows], dtype=np.uint64) for k in (0, 1))
+    groups = GroupCounts.of(keys, items)
+    pairs = list(zip(groups.keys.tolist(), groups.items.tolist(), strict=True))
+    assert dict(zip(pairs, groups.counts.tolist(), strict=True)) == Counter(rows)
+    assert len(set(pairs)) == len(pairs)
+    assert groups.keys.tolist() == sorted(groups.keys.tolist())
 
 
 def test_a_sum_that_overflows_stays_non_negative() -> None:
