@@ -4,6 +4,7 @@ import functools
 import json
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -116,7 +117,8 @@ def _alternatives(event: "Event", delta: float) -> list[tuple["Event", float]]:
     others: list[Event] = []
     if isinstance(event, SubsampledGaussian):
         visits = math.ceil(event.q * event.steps * (1 - 1e-12))
-        others = [privacy.FixedOrder(event.sigma, visits, relation=event.relation)]
+        pairs = replace(event, sampler=Sampler.POISSON_PAIRS, elements_per_user=None)
+        others = [privacy.FixedOrder(event.sigma, visits, relation=event.relation), pairs]
     elif isinstance(event, privacy.RandomAllocation):
         others = [privacy.FixedOrder(event.sigma, event.epochs, relation=event.relation)]
     elif event.batches > 1 and event.correlation == privacy.Correlation():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from elementdp.companion.theory.exhibits.without_coins import (
+    ALLOCATED,
     CORRELATED,
     ORDER,
     PAIRS,
@@ -28,20 +29,25 @@ def test_effective_noise_of_a_fixed_order_is_the_closed_form() -> None:
     assert WORK.effective_noise(CORRELATED, 2.0, 4) == pytest.approx(gain * exact, rel=1e-3)
 
 
-def test_the_four_ways_are_in_order() -> None:
-    noise = [WORK.effective_noise(way, 2.0, 6) for way in (PAIRS, CORRELATED, ORDER, USERS)]
+def test_the_five_ways_are_in_order() -> None:
+    ways = (PAIRS, CORRELATED, ORDER, USERS)
+    noise = [WORK.effective_noise(way, 2.0, 6) for way in ways]
     assert noise == sorted(noise)
+    assert WORK.effective_noise(ALLOCATED, 2.0, 6) == pytest.approx(noise[0], rel=0.05)
+    least = [WORK.promised(way, noise[1], 6) for way in ways]
+    assert least[1] == pytest.approx(2.0, rel=1e-3)
+    assert least == sorted(least)
 
 
 def test_exhibits_cite_what_they_draw() -> None:
     shown = noise_against_epochs([1, 3], 20, 2.0, 1e-5, 4)
     gains = [float(row[3]) / float(row[2]) for row in shown.rows]  # type: ignore[arg-type]
     assert shown.numbers["coins-gain"] == f"{min(gains):.2f} to {max(gains):.2f}"
-    assert [row[0] for row in epsilon_against_epochs([1, 3], 20, 4.0, 1e-5).rows] == [1, 3]
+    assert [row[0] for row in epsilon_against_epochs([1, 3], 20, 4.0, 1e-5, 4).rows] == [1, 3]
     better = which_is_better(WORK, 4.0, np.linspace(0.02, 5, 40))
     assert 0 < float(str(better.numbers["coins-crossing"])) < 5
 
 
 def test_the_attack_is_in_order() -> None:
     rows = attacked(Work(3, 4, 0.01), 4.0, 3, 4000, np.random.default_rng(0)).rows
-    assert [row[-1] for row in rows] == ["yes", "yes"]
+    assert [row[-1] for row in rows] == ["yes", "yes", "yes"]

@@ -33,6 +33,7 @@ from elementdp.companion.experiments.images.study import study
 from elementdp.companion.experiments.images.tasks import holdings, last_layer, whole_network
 from elementdp.companion.experiments.images.tuning import Tuned, at_rate, climb, ladders, tune
 from elementdp.companion.experiments.images.variants import (
+    BANDS,
     WITHOUT_COINS,
     Accounting,
     Schedule,
@@ -45,6 +46,7 @@ from elementdp.companion.experiments.images.variants import (
 )
 
 __all__ = [
+    "BANDS",
     "CIFAR_LEGEND",
     "PHOTOS_LEGEND",
     "PHOTO_SOURCES",

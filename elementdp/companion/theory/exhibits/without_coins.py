@@ -13,6 +13,7 @@ from elementdp.companion.style import LOOKS, PALETTE, Look
 from elementdp.privacy import (
     Correlation,
     FixedOrder,
+    RandomAllocation,
     Sampler,
     SubsampledGaussian,
     account,
@@ -24,13 +25,16 @@ from elementdp.privacy import (
     rounded_up,
 )
 
-USERS, ORDER, CORRELATED, PAIRS = "users sampled", "fixed order", "fixed order, correlated noise", "pairs sampled"
-_LOOKS = {
+USERS, ORDER, CORRELATED = "users sampled", "fixed order", "fixed order, correlated noise"
+ALLOCATED, PAIRS = "pairs allocated", "pairs sampled"
+LOOKS_OF_WAYS = {
     USERS: LOOKS["element, users sampled"],
     ORDER: Look(PALETTE["sky"], "-.", "^"),
     CORRELATED: Look(PALETTE["purple"], "--", "v"),
+    ALLOCATED: Look(PALETTE["blue"], ":", "P"),
     PAIRS: LOOKS["element, pairs sampled"],
 }
+"""How each way is drawn, here and where experiments are compared."""
 
 
 @dataclass(frozen=True)
@@ -41,14 +45,26 @@ class Work:
     batches: int
     delta: float
 
-    def run(self, way: str, sigma: float, bands: int = 1) -> SubsampledGaussian | FixedOrder:
+    def run(self, way: str, sigma: float, bands: int = 1) -> SubsampledGaussian | FixedOrder | RandomAllocation:
         """The run that does this work in one of the ways."""
         steps = self.epochs * self.batches
         if way in (ORDER, CORRELATED):
             correlation = Correlation.optimised(bands if way == CORRELATED else 1, steps, self.batches)
             return FixedOrder(sigma, steps, self.batches, correlation=correlation)
+        if way == ALLOCATED:
+            return RandomAllocation(sigma, steps, self.batches)
         sampler = Sampler.POISSON_USERS if way == USERS else Sampler.POISSON_PAIRS
         return SubsampledGaussian(sampler, sigma, 1 / self.batches, steps)
+
+    def promised(self, way: str, sigma: float, bands: int) -> float:
+        """The ε to promise if sums of all steps so far are disturbed as much as by independent noise of ``sigma``."""
+        if way == CORRELATED:  # the error at equal privacy is that of so much more noise at equal error
+            steps = self.epochs * self.batches
+            return promise(
+                self.run(ORDER, sigma / Correlation.optimised(bands, steps, self.batches).error(steps, self.batches)),
+                self.delta,
+            ).epsilon
+        return promise(self.run(way, sigma), self.delta).epsilon
 
     def effective_noise(self, way: str, epsilon: float, bands: int) -> float:
         """The σ of independent noise that disturbs the sums of all steps so far as much, at ``epsilon``."""
@@ -65,7 +81,7 @@ def _against_epochs(
     """Draw one curve a way, and return them."""
     curves = {way: [value(way, count) for count in epochs] for way in ways}
     for way, found in curves.items():
-        look = _LOOKS[way]
+        look = LOOKS_OF_WAYS[way]
         axis.loglog(epochs, found, color=look.colour, ls=look.dash, marker=look.marker, label=way)
     axis.set_xticks(list(epochs), [str(count) for count in epochs])
     axis.minorticks_off()
@@ -74,12 +90,12 @@ def _against_epochs(
     return curves
 
 
-def epsilon_against_epochs(epochs: Sequence[int], batches: int, sigma: float, delta: float) -> Exhibit:
+def epsilon_against_epochs(epochs: Sequence[int], batches: int, sigma: float, delta: float, bands: int) -> Exhibit:
     """The ε to promise at equal noise and equal work."""
     figure, axis = plt.subplots()
-    ways = (USERS, ORDER, PAIRS)
+    ways = tuple(LOOKS_OF_WAYS)
     curves = _against_epochs(
-        ways, epochs, lambda way, count: promise(Work(count, batches, delta).run(way, sigma), delta).epsilon, axis
+        ways, epochs, lambda way, count: Work(count, batches, delta).promised(way, sigma, bands), axis
     )
     axis.set_ylabel("ε to promise")
     return Exhibit(
@@ -89,7 +105,8 @@ def epsilon_against_epochs(epochs: Sequence[int], batches: int, sigma: float, de
         + ", ".join(f"{way} {curves[way][-1]:.3g}" for way in ways)
         + ".",
         caption=f"ε at δ = {delta:g} for one element replaced, users with any number of elements; σ = {sigma:g}, "
-        f"{batches} batches, or rate 1/{batches}.",
+        f"{batches} batches, or rate 1/{batches}. Noise that is correlated over {bands} steps disturbs the "
+        "sums of all steps so far as much as the others'.",
         header=["epochs", *ways],
         rows=[(count, *(rounded_up(curves[way][i]) for way in ways)) for i, count in enumerate(epochs)],
     )
@@ -98,12 +115,13 @@ def epsilon_against_epochs(epochs: Sequence[int], batches: int, sigma: float, de
 def noise_against_epochs(epochs: Sequence[int], batches: int, epsilon: float, delta: float, bands: int) -> Exhibit:
     """The noise in the sums of all steps so far, at equal ε and equal work."""
     figure, axis = plt.subplots()
-    ways = tuple(_LOOKS)
+    ways = tuple(LOOKS_OF_WAYS)
     curves = _against_epochs(
         ways, epochs, lambda way, count: Work(count, batches, delta).effective_noise(way, epsilon, bands), axis
     )
     axis.set_ylabel("effective noise σ")
     ratios = [together / pairs for together, pairs in zip(curves[CORRELATED], curves[PAIRS], strict=True)]
+    coins = [allocated / pairs for allocated, pairs in zip(curves[ALLOCATED], curves[PAIRS], strict=True)]
     gains = [together / alone for together, alone in zip(curves[CORRELATED], curves[ORDER], strict=True)]
     return Exhibit(
         name="fig-noise-epochs",
@@ -118,6 +136,7 @@ def noise_against_epochs(epochs: Sequence[int], batches: int, epsilon: float, de
         numbers={
             "coins-gain": f"{min(gains):.2f} to {max(gains):.2f}",
             "coins-short": f"{min(ratios):.2g} to {max(ratios):.2g}",
+            "coins-allocated": f"{min(coins):.2f} to {max(coins):.2f}",
             "coins-bands": bands,
         },
     )
@@ -158,9 +177,9 @@ def which_is_better(work: Work, sigma: float, epsilons: Sequence[float]) -> Exhi
 
 
 def attacked(work: Work, sigma: float, bands: int, trials: int, rng: np.random.Generator) -> Exhibit:
-    """What an attack on the fixed order proves, beside the promise."""
+    """What an attack on the ways without a coin in every step proves, beside the promise."""
     rows = []
-    for way in (ORDER, CORRELATED):
+    for way in (ORDER, CORRELATED, ALLOCATED):
         run = work.run(way, sigma, bands)
         found = attack(run, work.delta, trials=trials, rng=rng)
         band = account(run, work.delta)

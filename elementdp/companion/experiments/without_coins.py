@@ -1,0 +1,234 @@
+"""The recorded experiments with and without coins, at the same true ε, and the advice that follows."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.figure import Figure
+
+from elementdp.companion.exhibit import Exhibit
+from elementdp.companion.experiments.bars import Z_95
+from elementdp.companion.experiments.images import BANDS, WITHOUT_COINS, Accounting, RunResult, results_of
+from elementdp.companion.experiments.logistic import LogisticMethod
+from elementdp.companion.experiments.recorded import FOLDER, Recorded, read
+from elementdp.companion.style import LOOKS
+from elementdp.companion.theory.exhibits.without_coins import (
+    ALLOCATED,
+    CORRELATED,
+    LOOKS_OF_WAYS,
+    ORDER,
+    PAIRS,
+    USERS,
+    Work,
+)
+from elementdp.privacy import Unit, paper_delta
+
+EPSILON = 3.0
+USER_LEVEL = "user level"
+WAYS = (*LOOKS_OF_WAYS, USER_LEVEL)
+"""Element level in five ways, and user level beside them."""
+
+_LOGISTIC = {
+    LogisticMethod.ELEMENT_ORDER: ORDER,
+    LogisticMethod.ELEMENT_CORRELATED: CORRELATED,
+    LogisticMethod.ELEMENT_ALLOCATED: ALLOCATED,
+    LogisticMethod.ELEMENT_REPAIRED: PAIRS,
+    LogisticMethod.USER_TRUE: USER_LEVEL,
+}
+
+
+@dataclass(frozen=True)
+class WayResult:
+    """How well one way did in one setting: accuracy in percent, or error."""
+
+    setting: str
+    way: str
+    value: float
+    standard_error: float
+
+
+def _there(names: Sequence[str]) -> list[Recorded]:
+    return [read(name) for name in names if (FOLDER / f"{name}.json").is_file()]
+
+
+def _way(result: RunResult) -> str:
+    if result.unit == Unit.USER:
+        return USER_LEVEL
+    return USERS if result.accounting == Accounting.TRUE else result.accounting
+
+
+def _images(name: str, title: str) -> list[WayResult]:
+    """Every way of one image experiment, each at the rate that suits it best."""
+    groups: dict[tuple[str, str], list[float]] = {}
+    tests = 1
+    for run in _there([f"{name}-rates", f"{name}-without-coins"]):
+        tests = run.provenance.parameters["tests"] // 2
+        for result in results_of(run):
+            if result.epsilon == EPSILON:
+                groups.setdefault((f"{title}, {result.k}/{result.clusters}", _way(result)), []).append(result.reached)
+    return [WayResult(*place, 100 * float(np.mean(seen)), 100 * _error(seen, tests)) for place, seen in groups.items()]
+
+
+def _error(seen: Sequence[float], tests: int) -> float:
+    """Over repetitions where there are any, else over test photos."""
+    if len(seen) > 1:
+        return float(np.std(seen, ddof=1)) / math.sqrt(len(seen))
+    return math.sqrt(seen[0] * (1 - seen[0]) / tests)
+
+
+def _simulated() -> list[WayResult]:
+    """Every way of logistic regression, q, α₀ and ρ tuned for each."""
+    points = [row for run in _there(["logistic", "logistic-without-coins"]) for row in run.rows("points")]
+    return [
+        WayResult(f"logistic, k = {row['k']}", way, row["error"], row["standard_error"])
+        for row in points
+        for method, way in _LOGISTIC.items()
+        if (row["method"], row["epsilon"], row["estimate"]) == (str(method), EPSILON, "last")
+    ]
+
+
+class CoinsPage:
+    """What was recorded at a true ε = 3, in every way."""
+
+    @cached_property
+    def accuracies(self) -> list[WayResult]:
+        """Photos and CIFAR-10: larger is better."""
+        return [*_images("photos", "photos"), *_images("cifar", "CIFAR-10")]
+
+    @cached_property
+    def errors(self) -> list[WayResult]:
+        """Logistic regression: smaller is better."""
+        return _simulated()
+
+    def _value(self, outcomes: Sequence[WayResult], setting: str, way: str) -> WayResult | None:
+        return next((one for one in outcomes if (one.setting, one.way) == (setting, way)), None)
+
+    def compared(self, one: str, other: str) -> str:
+        """How far the first way is ahead of the second in every setting that has both, in words."""
+        said = []
+        for outcomes in (self.accuracies, self.errors):
+            for setting in dict.fromkeys(found.setting for found in outcomes):
+                mine, theirs = (self._value(outcomes, setting, way) for way in (one, other))
+                if mine is None or theirs is None:
+                    continue
+                if outcomes is self.errors:
+                    said.append(f"{mine.value / theirs.value:.2f} times the error ({setting})")
+                else:
+                    said.append(f"{mine.value - theirs.value:+.1f} points ({setting})")
+        return "; ".join(said) or "not run"
+
+    @property
+    def missing(self) -> str:
+        """Which ways were not recorded where."""
+        found = [
+            f"{way} ({setting})"
+            for outcomes in (self.accuracies, self.errors)
+            for setting in dict.fromkeys(one.setting for one in outcomes)
+            for way in WITHOUT_COINS
+            if self._value(outcomes, setting, str(way)) is None
+        ]
+        return "; ".join(found) or "none"
+
+    def recorded(self) -> Exhibit:
+        """All ways side by side."""
+        settings = [dict.fromkeys(one.setting for one in part) for part in (self.accuracies, self.errors)]
+        rows = []
+        for part, outcomes in zip(settings, (self.accuracies, self.errors), strict=True):
+            for setting in part:
+                found = [self._value(outcomes, setting, way) for way in WAYS]
+                rows.append((setting, *(_told(one, outcomes is self.errors) for one in found)))
+        return Exhibit(
+            name="fig-coins-recorded",
+            caption=f"Recorded runs at a true ε = {EPSILON:g} for one element (user level: one user), data replaced by "
+            "any other, δ = n^(−1.1), with 95 % bars. Photos: top-5 accuracy (%), CIFAR-10: top-1 (%), logistic "
+            "regression: error; rate, radius and step size tuned for each way. The image runs are shorter than the "
+            "paper's.",
+            figure=self._drawn(settings),
+            alt="Dots with bars: " + "; ".join(f"{row[0]}: " + ", ".join(map(_pair, WAYS, row[1:])) for row in rows),
+            header=("setting", *WAYS),
+            rows=rows,
+            numbers=self.said().numbers,
+        )
+
+    def said(self) -> Exhibit:
+        """The comparisons in words; nothing is drawn."""
+        return Exhibit(
+            numbers={
+                "coins-allocated-pairs": self.compared(ALLOCATED, PAIRS),
+                "coins-correlated-pairs": self.compared(CORRELATED, PAIRS),
+                "coins-correlated-order": self.compared(CORRELATED, ORDER),
+                "coins-order-sampled": self.compared(ORDER, USERS),
+                "coins-correlated-user": self.compared(CORRELATED, USER_LEVEL),
+                "coins-missing": self.missing,
+            }
+        )
+
+    def _drawn(self, settings: Sequence[dict[str, None]]) -> Figure:
+        heights = [max(1, len(part)) for part in settings]
+        drawing, axes = plt.subplots(
+            2, 1, figsize=(6.0, 2.2 + 0.75 * sum(heights)), height_ratios=heights, layout="constrained"
+        )
+        for axis, part, outcomes in zip(axes, settings, (self.accuracies, self.errors), strict=True):
+            names = list(part)
+            for shift, way in enumerate(WAYS):
+                look = LOOKS["user"] if way == USER_LEVEL else LOOKS_OF_WAYS[way]
+                seen = [one for one in outcomes if one.way == way]
+                axis.errorbar(
+                    [one.value for one in seen],
+                    [names.index(one.setting) + 0.13 * (shift - 2.5) for one in seen],
+                    xerr=[Z_95 * one.standard_error for one in seen],
+                    fmt=look.marker,
+                    color=look.colour,
+                    label=way,
+                    capsize=2,
+                )
+            axis.set_yticks(range(len(names)), names)
+            axis.set_ylim(len(names) - 0.5, -0.5)
+        axes[0].set(xlabel="accuracy (%)")
+        axes[1].set(xlabel="error", xscale="log")
+        drawing.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
+        return drawing
+
+
+NEEDS = {
+    USERS: "a secret coin a user and step",
+    ORDER: "nothing but an order that ignores the data",
+    CORRELATED: f"the same, and memory for {BANDS - 1} models",
+    ALLOCATED: "a secret coin a pair and epoch",
+    PAIRS: "a secret coin a pair and step",
+}
+
+
+def noise_by_way(users: int, q: float, steps: int, epsilon: float = EPSILON) -> Exhibit:
+    """The noise of each way at one true ε, for users with any number of elements, and what the way needs."""
+    batches = round(1 / q)
+    work = Work(max(1, round(q * steps)), batches, paper_delta(users))
+    noise = {way: work.effective_noise(way, epsilon, BANDS) for way in LOOKS_OF_WAYS}
+    return Exhibit(
+        name="tab-closing-coins",
+        caption=f"σ of independent noise that disturbs sums of all steps so far as much, at ε = {epsilon:g} for one "
+        f"element replaced, users with any number of elements; n = {users:,}, δ = n^(−1.1), {work.epochs} passes over "
+        f"the data in steps of 1/{batches}; correlated over {BANDS} steps.",
+        header=("way", "σ", "over that of pairs sampled", "needs"),
+        rows=[(way, f"{noise[way]:.3g}", f"{noise[way] / noise[PAIRS]:.3g}", NEEDS[way]) for way in LOOKS_OF_WAYS],
+        numbers={
+            "closing-allocated": f"{noise[ALLOCATED] / noise[PAIRS]:.2f}",
+            "closing-correlated": f"{noise[CORRELATED] / noise[PAIRS]:.1f}",
+            "closing-order": f"{noise[ORDER] / noise[PAIRS]:.1f}",
+            "closing-users": f"{noise[USERS] / noise[PAIRS]:.1f}",
+        },
+    )
+
+
+def _told(one: WayResult | None, error: bool) -> str:
+    if one is None:
+        return "not recorded"
+    bar = Z_95 * one.standard_error
+    return f"{one.value:.3g} ± {bar:.1g}" if error else f"{one.value:.1f} ± {bar:.1f}"
+
+
+def _pair(way: str, told: object) -> str:
+    return f"{way} {told}"
