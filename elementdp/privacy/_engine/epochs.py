@@ -192,7 +192,9 @@ class _Values:
         edges[0] = h * float(index[-1])
         lower, upper = self.spread(edges)
         one = sums[1].over((thresholds[:, None] - edges).ravel()).reshape(len(thresholds), -1) @ _ends(lower, upper)
-        rest = ndtr(a - self.far) + _two(ndtr(a - start), made * ndtr(-start))
+        # Beyond ``far``: (s + W)₊ ≤ s₊ + L for a big W, and the sum s of the others is independent of it.
+        beyond = sums[1].over(thresholds) * ndtr(-self.far) + ndtr(a - self.far)
+        rest = beyond + _two(ndtr(a - start), made * ndtr(-start))
         return np.asarray(sums[0].over(thresholds) + made * (one + rest))
 
     def under(self, thresholds: Floats) -> Floats:
