@@ -29,8 +29,11 @@ def printed_renyi(order: float, q: float, sigma: float) -> float:
         return 0.0
     # Near z = 0 both mixtures are P₀; far right A is qP₁ and B is P₀ (or qP₋₁ if q = 1). Between these modes there may
     # be others where the parts of A take over gradually; with little noise there are none, and the range would be long.
+    # Parts of a mixture take over within some σ² of ±(1/2 + σ²·log(1/q − 1)); where that is far from every mode, all
+    # that counts is Gaussian of width σ, and a finer step would take hours where σ is tiny.
     reach = _REACH * sigma
-    step = min(sigma / 16, sigma * sigma / 4)
+    apart = q == 1 or reach + sigma**2 * abs(math.log1p(-q) - math.log(q)) < 0.4
+    step = sigma / 16 if apart else min(sigma / 16, sigma * sigma / 4)
     modes = (-1.0, 0.0, order, 2 * order - 1)
     between = [(modes[0] - reach, modes[-1] + reach)] if 2 * order < _MOST_NODES * step else []
     nodes = _union([(mode - reach, mode + reach) for mode in modes] + between, step)

@@ -32,6 +32,15 @@ def test_without_sampling_it_is_the_gaussian_mechanism(order: float, sigma: floa
     assert printed_renyi(order, 1.0, sigma) == pytest.approx(2 * order / sigma**2, rel=1e-9)
 
 
+@pytest.mark.parametrize("order", [1.5, 7.25, 1e4])
+@pytest.mark.parametrize("q", [1e-4, 0.5, 0.999])
+@pytest.mark.parametrize("sigma", [0.02, 1e-3, 1e-8])
+def test_with_hardly_any_noise_one_part_of_each_mixture_counts(order: float, q: float, sigma: float) -> None:
+    """Far right A is qP₁ and B is (1 − q)P₀, up to parts below e^{−1/8σ²}: a Gaussian integral, in closed form."""
+    expected = (order * math.log(q) + (1 - order) * math.log1p(-q)) / (order - 1) + order / (2 * sigma**2)
+    assert printed_renyi(order, q, sigma) == pytest.approx(expected, rel=1e-9)
+
+
 @quick
 @given(st.floats(1.01, 50), st.floats(-6, -3), st.floats(0.7, 4))
 def test_small_q_leading_term(order: float, log_q: float, log_sigma: float) -> None:
