@@ -11,16 +11,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from elementdp.cli.histogram_checks import check_apart, check_budget, check_engine, counted, preview
 from elementdp.cli.options import Command
 from elementdp.errors import ArgumentError, ElementdpError, at_least
-from elementdp.files import sha256_file
 
 if TYPE_CHECKING:
-    from elementdp.histogram import BoundedValue, Budget, Engine, LocalEngine, PrivateHistogram
+    from elementdp.histogram import Budget, Engine, LocalEngine, PrivateHistogram
     from elementdp.histogram.charged import ChargedEngine
 
 _LARGE_DELTA = 1e-4
@@ -118,8 +118,8 @@ def command(
     privacy = Budget(options["epsilon"], options["delta"], _split(options["split"]), options["seed"])
     if privacy.delta > _LARGE_DELTA:
         say(f"warning: delta {privacy.delta:g} is no small number; it should be far below 1 over the number of users")
-    _check_engine(events, options)
-    _check_budget(events, privacy, options)
+    check_engine(events, options)
+    check_budget(events, privacy, options)
     if options["top"] is not None:
         at_least("top", options["top"], 1)
     target = output or _default_output(events[0])
@@ -127,8 +127,8 @@ def command(
     if options["plot"] is not None:
         check_plot(options["plot"], force=force)
     if dry_run:
-        return _preview(privacy, domain_file, options)
-    _check_apart(events, domain_file, target, options["plot"], options["engine"])
+        return preview(privacy, domain_file, options)
+    check_apart(events, domain_file, target, options["plot"], options["engine"])
     signal.signal(signal.SIGTERM, _stop)
     _keep_freed_memory()
     with _disk_errors(), warnings.catch_warnings(record=True) as caught:
@@ -205,7 +205,7 @@ def _released(
             item=options["item"],
             element=options["element"],
             privacy=privacy,
-            count=_counted(options),
+            count=counted(options),
             items=Discovery(options["max_items_per_element"]) if listed is None else listed,
             rho=options["rho"],
             policy=RowPolicy(
@@ -217,17 +217,6 @@ def _released(
         )
 
 
-def _counted(options: dict[str, Any]) -> "str | BoundedValue | None":
-    """What an event counts, or the value that is added up beside the counts."""
-    from elementdp.histogram import BoundedValue
-
-    if options["value"] is None:
-        return cast("str | None", options["count"])
-    if options["count"] is not None:
-        raise ArgumentError("count", options["count"], "left out with --value, where each row counts once")
-    return BoundedValue(*options["value"])
-
-
 def _engine(
     options: dict[str, Any], progress: Callable[[str, float], None], privacy: "Budget", say: Callable[[str], None]
 ) -> "Engine":
@@ -237,14 +226,6 @@ def _engine(
         local = LocalEngine(progress=progress, form=options["form"])
         return local if options["budget"] is None else _charged(local, privacy, options, say)
     return SparkEngine(master=options["master"], format={"jsonl": "json"}.get(options["form"], options["form"]))
-
-
-def _check_engine(events: tuple[str, ...], options: dict[str, Any]) -> None:
-    """Refuse what only the other engine can do."""
-    if options["engine"] == "local" and options["master"] is not None:
-        raise ArgumentError("master", options["master"], "given with --engine spark only")
-    if options["engine"] == "spark" and (len(events) > 1 or events[0] == "-" or options["budget"] is not None):
-        raise ArgumentError("engine", "spark", "given with one file, folder or glob, and without --budget")
 
 
 def _charged(
@@ -259,45 +240,6 @@ def _charged(
         say(f"budget: epsilon {rounded_up(spent, 4)} of {allowed:g} is spent with this release")
 
     return ChargedEngine(engine, BudgetFile(options["budget"]), privacy, options["rho"] is None, tell)
-
-
-def _check_budget(events: tuple[str, ...], privacy: "Budget", options: dict[str, Any]) -> None:
-    """Refuse a budget for a release that has no cost, or whose table is not there to be looked at first."""
-    if options["budget"] is None:
-        return
-    if privacy.seed is not None:
-        raise ArgumentError("budget", str(options["budget"]), "left out for a seeded release, which promises nothing")
-    if "-" in events:
-        raise ArgumentError("budget", str(options["budget"]), "left out for standard input, which can be read once")
-
-
-def _preview(privacy: "Budget", domain_file: Path | None, options: dict[str, Any]) -> None:
-    """What the options would cost and add, without a look at the events."""
-    import numpy as np
-
-    from elementdp.histogram import BoundedValue
-    from elementdp.histogram.budget import Ledger
-    from elementdp.histogram.discovery import Threshold
-    from elementdp.histogram.item_columns import item_columns
-    from elementdp.histogram.projection import GridBall
-
-    ledger = Ledger(privacy, discovers=domain_file is None, chooses_radius=options["rho"] is None)
-    item, value = item_columns(options["item"]), _counted(options)
-    alone = options["element"] in ("item", *(f"{prefix}{item[0]}" for prefix in ("", "column:") if len(item) == 1))
-    ball = GridBall.of(1.0 if options["rho"] is None else options["rho"])
-    mu, valued = ledger.mu_for("release"), isinstance(value, BoundedValue)
-    noise = ball.sensitivity(one_item=alone, valued=valued) / ball.grid / mu
-    times = " times rho" if options["rho"] is None else ""
-    click.echo(f"noise of a count: {noise:.4g}{times}")
-    if isinstance(value, BoundedValue):
-        _, (spread,) = value.sums(np.zeros(1), np.array([noise]), np.zeros(1), 2 * ball.rho / mu)
-        click.echo(f"noise of a sum: {spread:.4g}{times}")
-    if domain_file is None:
-        most = options["max_items_per_element"]
-        rule = Threshold.of(ledger.mu_for("discovery"), ledger.threshold_delta, most, one_item=alone)
-        needed = rule.value / rule.naming.ball.grid
-        click.echo(f"an item is discovered if about {needed:.4g} groups have it (more if they have other items, too)")
-    click.echo("nothing was read or spent")
 
 
 @contextmanager
@@ -339,35 +281,6 @@ def _tell(result: "PrivateHistogram", say: Callable[[str], None]) -> None:
     for one in result.spent:
         numbers = f"{rounded_up(one.mu, 4):>12}{rounded_up(one.delta, 4):>12}{one.sensitivity:>14.4g}{one.noise:>12.4g}"
         say(f"{one.stage:<16}{numbers}")
-
-
-def _check_apart(
-    events: tuple[str, ...], domain_file: Path | None, target: Path, plot: Path | None, engine: str
-) -> None:
-    """Refuse to write over an input, and to take the events themselves for the public list of items."""
-    from elementdp.histogram.event_files import files_of_table
-    from elementdp.histogram.output import files_of
-
-    if engine == "spark":  # what Spark reads need not be a file here
-        read = [path for path in map(Path, events) if path.is_file()]
-    else:
-        read = [file.path for table in events if table != "-" for file in files_of_table(table, "csv")]
-    inputs = read if domain_file is None else [*read, domain_file]
-    outputs = [("output", path) for path in files_of(target)] + ([("plot", plot)] if plot is not None else [])
-    for name, path in outputs:
-        if any(path.exists() and path.samefile(source) for source in inputs):
-            raise ArgumentError(name, str(path), "another file than the events and the list of items")
-    if domain_file is not None and any(_same(domain_file, source) for source in read):
-        raise ArgumentError(
-            "domain",
-            str(domain_file),
-            "a public list, not the events: an item only one user has would be listed because of that user",
-        )
-
-
-def _same(one: Path, other: Path) -> bool:
-    alike = one.stat().st_size == other.stat().st_size
-    return one.samefile(other) or (alike and sha256_file(one) == sha256_file(other))
 
 
 @contextmanager
