@@ -33,8 +33,8 @@ lint: $(VENV)/.test
 ifneq ($(JOBS),1)
 check test: export OMP_NUM_THREADS ?= 1
 endif
-# Tests run on every processor; those that build or open a book stay together, so that it is built once.
-PYTEST := $(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadgroup
+# Tests run on every processor; those of one file stay together, since they share what they set up (Spark, a browser).
+PYTEST := $(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile
 
 # Lint, types and every test that needs no book: before each commit.
 check: lint

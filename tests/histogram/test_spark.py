@@ -22,7 +22,6 @@ from elementdp.histogram.spark import versions
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.xdist_group("spark"),  # one session for all
     pytest.mark.skipif(not (shutil.which("java") or os.environ.get("JAVA_HOME")), reason="Spark needs a Java runtime"),
 ]
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 from playwright.sync_api import Browser, sync_playwright
 from support.small_books import ROOT
 
@@ -41,15 +42,22 @@ def small_book(tmp_path: Path) -> Callable[..., Project]:
 
 @pytest.fixture(scope="session")
 def smoke_book(tmp_path_factory: pytest.TempPathFactory) -> Built:
-    """The whole book, executed in its smallest size and built strictly, away from the reader's own build."""
-    root = tmp_path_factory.mktemp("smoke")
-    for name in ("_config.yml", "_toc.yml", "constraints.txt"):
-        shutil.copy(ROOT / name, root)
-    shutil.copytree(ROOT / "book", root / "book")
-    for name in ("elementdp", "recorded"):
-        if (ROOT / name).is_dir():
-            (root / name).symlink_to(ROOT / name)
-    return build(Project(root), profile="smoke", jobs=2)
+    """The whole book, executed in its smallest size and built strictly, away from the reader's own build.
+
+    The test processes of one session share it: the first builds it, and the others wait and find it unchanged.
+    """
+    own = tmp_path_factory.getbasetemp()
+    shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+    root = shared / "smoke"
+    with FileLock(shared / "smoke.lock"):
+        if not root.exists():
+            shutil.copytree(ROOT / "book", root / "book")
+            for name in ("_config.yml", "_toc.yml", "constraints.txt"):
+                shutil.copy(ROOT / name, root)
+            for name in ("elementdp", "recorded"):
+                if (ROOT / name).is_dir():
+                    (root / name).symlink_to(ROOT / name)
+        return build(Project(root), profile="smoke", jobs=2)
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from support.small_books import ROOT
 from elementdp.companion.book.build import Built
 from elementdp.companion.book.project import Project
 
-pytestmark = [pytest.mark.book, pytest.mark.browser, pytest.mark.xdist_group("the whole book")]
+pytestmark = [pytest.mark.book, pytest.mark.browser]
 AXE = (files("axe_core_python") / "axe.min.js").read_text()
 RULES = [
     "aria-allowed-attr", "aria-required-children", "aria-valid-attr-value", "button-name", "color-contrast",

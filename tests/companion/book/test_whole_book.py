@@ -15,7 +15,7 @@ from elementdp.companion.book.notebooks import read_all
 from elementdp.companion.book.project import Project
 from elementdp.companion.claims import CATALOGUE
 
-pytestmark = [pytest.mark.book, pytest.mark.xdist_group("the whole book")]
+pytestmark = pytest.mark.book
 
 
 class Loads(HTMLParser):
