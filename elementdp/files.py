@@ -20,16 +20,18 @@ def sha256_file(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def write_atomic(path: Path, data: bytes | str) -> None:
+def write_atomic(path: Path, data: bytes | str, *, secret: bool = False) -> None:
     """Write a file so that whoever is killed in between leaves the old file or the new one, never half of it.
 
-    The file gets the mode an ordinary new file has; through a symbolic link, the file it points at is replaced.
+    The file gets the mode an ordinary new file has, or is its owner's alone if ``secret``; through a symbolic link, the
+    file it points at is replaced. When this returns, the new file outlives a loss of power.
     """
     target = path.resolve()
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
     try:
-        with partial.open("xb") as stream:
+        partial.touch(0o600 if secret else 0o666, exist_ok=False)
+        with partial.open("wb") as stream:
             stream.write(data.encode() if isinstance(data, str) else data)
             stream.flush()
             os.fsync(stream.fileno())
@@ -37,6 +39,11 @@ def write_atomic(path: Path, data: bytes | str) -> None:
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
+    directory = os.open(target.parent, os.O_RDONLY)
+    try:
+        os.fsync(directory)  # the new name, not only the bytes, has to reach the disk
+    finally:
+        os.close(directory)
 
 
 def require_writable(name: str, path: Path, size: int = 1 << 20) -> Path:

@@ -28,11 +28,13 @@ def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path: Path, monkeyp
     assert [p.name for p in tmp_path.iterdir()] == ["a.txt"]
 
 
-def test_a_new_file_has_the_ordinary_mode_and_a_link_stays_a_link(tmp_path: Path) -> None:
+def test_a_new_file_has_the_ordinary_mode_a_secret_its_own_and_a_link_stays_a_link(tmp_path: Path) -> None:
     ordinary, ours, link = tmp_path / "ordinary", tmp_path / "ours", tmp_path / "link"
     ordinary.write_text("x")
     write_atomic(ours, "x")
     assert ours.stat().st_mode == ordinary.stat().st_mode
+    write_atomic(tmp_path / "key", "x", secret=True)
+    assert (tmp_path / "key").stat().st_mode & 0o777 == 0o600
     link.symlink_to(ours)
     write_atomic(link, "y")
     assert link.is_symlink()

@@ -67,8 +67,15 @@ def test_the_companion_names_its_extra(fresh: Path, words: list[str]) -> None:
     assert "pip install 'elementdp[companion]'" in answer.stderr
 
 
-@pytest.mark.parametrize("line", ["import elementdp.learning", "from elementdp import train"])
-def test_training_names_its_extra(fresh: Path, line: str) -> None:
+@pytest.mark.parametrize(
+    ("line", "extra"),
+    [
+        ("import elementdp.learning", "learning"),
+        ("from elementdp import train", "learning"),
+        ("from elementdp.companion.experiments.images import load_photos", "companion"),
+    ],
+)
+def test_a_module_names_its_extra(fresh: Path, line: str, extra: str) -> None:
     answer = said(fresh, "python", "-c", line)
     assert answer.returncode == 1
-    assert "is not installed: pip install 'elementdp[learning]'" in answer.stderr.splitlines()[-1]
+    assert f"is not installed: pip install 'elementdp[{extra}]'" in answer.stderr.splitlines()[-1]

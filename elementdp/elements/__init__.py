@@ -2,15 +2,15 @@
 
 from elementdp.elements.clusters import Clusters, kmeans, nearest
 from elementdp.elements.distance import are_neighbours, sample_distance, user_distance
-from elementdp.elements.partition import Item, Partition, UserData
+from elementdp.elements.partition import Item, Multiset, Partition
 from elementdp.elements.sensitivity import element_sensitivity, global_sensitivity
 from elementdp.elements.urls import domain_of
 
 __all__ = [
     "Clusters",
     "Item",
+    "Multiset",
     "Partition",
-    "UserData",
     "are_neighbours",
     "domain_of",
     "element_sensitivity",

@@ -99,7 +99,7 @@ def kmeans(vectors: ArrayLike, k: int, seed: int = 0, iterations: int = 5) -> ND
         cell = nearest(points, coarse)
         error = np.square(points - coarse[cell]).sum(axis=1, dtype=float)
         size = np.bincount(cell, minlength=len(coarse))
-        share = _apportion(np.bincount(cell, error, minlength=len(coarse)).astype(float), size, k)
+        share = apportion(np.bincount(cell, error, minlength=len(coarse)).astype(float), size, k)
         seeds = np.concatenate(
             [kmeans_plusplus(points[cell == c], share[c], random_state=rng)[0] for c in np.flatnonzero(share)]
         )
@@ -107,7 +107,7 @@ def kmeans(vectors: ArrayLike, k: int, seed: int = 0, iterations: int = 5) -> ND
     return np.asarray(fitted.fit(points).cluster_centers_, dtype=np.float32)
 
 
-def _apportion(weight: NDArray[np.float64], limit: NDArray[np.int64], total: int) -> NDArray[np.int64]:
+def apportion(weight: NDArray[np.float64], limit: NDArray[np.int64], total: int) -> NDArray[np.int64]:
     """Whole numbers adding up to ``total``, about in proportion to ``weight``: ≤ ``limit``, and ≥ 1 where limit is."""
     share: NDArray[np.int64] = np.minimum(
         limit, np.maximum(np.floor(weight * total / max(weight.sum(), 1e-300)), 1)

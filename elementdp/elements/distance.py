@@ -6,18 +6,18 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from elementdp.elements.partition import Partition, UserData
+from elementdp.elements.partition import Multiset, Partition
 from elementdp.errors import ArgumentError
 
 Parts = dict[Hashable, Counter[Hashable]]
 
 
-def user_distance(x: UserData, x_prime: UserData, partition: Partition) -> int:
+def user_distance(x: Multiset, x_prime: Multiset, partition: Partition) -> int:
     """d_user(x, x') (eqn:def-user-dist): the number of elements in which the two multisets differ."""
     return _differing(partition.split(x), partition.split(x_prime))
 
 
-def sample_distance(sample: Sequence[UserData], sample_prime: Sequence[UserData], partition: Partition) -> int:
+def sample_distance(sample: Sequence[Multiset], sample_prime: Sequence[Multiset], partition: Partition) -> int:
     """d_element(S, S') (eqn:element-distance): the least total user distance over all matchings of the users.
 
     Exact: an assignment problem. Users present in both samples are matched to each other first, which the triangle
@@ -31,7 +31,7 @@ def sample_distance(sample: Sequence[UserData], sample_prime: Sequence[UserData]
     return int(cost[rows, columns].sum())
 
 
-def are_neighbours(sample: Sequence[UserData], sample_prime: Sequence[UserData], partition: Partition) -> bool:
+def are_neighbours(sample: Sequence[Multiset], sample_prime: Sequence[Multiset], partition: Partition) -> bool:
     """Whether the samples are element-neighbours: the same but for at most one element of at most one user."""
     return sample_distance(sample, sample_prime, partition) <= 1
 

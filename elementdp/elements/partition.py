@@ -14,7 +14,7 @@ from elementdp.errors import ArgumentError
 Item = Any
 """A data point: a word, a URL, a vector. Anything hashable, or a numpy array."""
 
-UserData = Iterable[Item] | Mapping[Item, int]
+Multiset = Iterable[Item] | Mapping[Item, int]
 """One user's data x⁽ᵘ⁾: a multiset of items, listed one by one or as counts by item."""
 
 
@@ -82,7 +82,7 @@ class Partition:
 
         return cls(key, name)
 
-    def split(self, user: UserData) -> dict[Hashable, Counter[Hashable]]:
+    def split(self, user: Multiset) -> dict[Hashable, Counter[Hashable]]:
         """The multisets {xᵢ : xᵢ ∈ c_k} of one user, for the elements the user has."""
         parts: dict[Hashable, Counter[Hashable]] = {}
         pairs = user.items() if isinstance(user, Mapping) else ((item, 1) for item in user)

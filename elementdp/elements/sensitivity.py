@@ -7,29 +7,29 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from elementdp.elements.distance import user_distance
-from elementdp.elements.partition import Partition, UserData
+from elementdp.elements.partition import Multiset, Partition
 from elementdp.errors import ArgumentError
 
 _NORMS = {1: 1.0, 2: 2.0}
 
 
 def element_sensitivity(
-    f: Callable[[UserData], ArrayLike], space: Sequence[UserData], partition: Partition, norm: int = 2
+    f: Callable[[Multiset], ArrayLike], space: Sequence[Multiset], partition: Partition, norm: int = 2
 ) -> float:
     """es(f) (eqn:element-sensitivity): the most f moves, in ℓ1 or ℓ2, between users at d_user ≤ 1."""
     return _most(f, space, norm, lambda x, y: user_distance(x, y, partition) <= 1)
 
 
-def global_sensitivity(f: Callable[[UserData], ArrayLike], space: Sequence[UserData], norm: int = 2) -> float:
+def global_sensitivity(f: Callable[[Multiset], ArrayLike], space: Sequence[Multiset], norm: int = 2) -> float:
     """gs(f): the most f moves, in ℓ1 or ℓ2, between any two users."""
     return _most(f, space, norm, lambda x, y: True)
 
 
 def _most(
-    f: Callable[[UserData], ArrayLike],
-    space: Sequence[UserData],
+    f: Callable[[Multiset], ArrayLike],
+    space: Sequence[Multiset],
     norm: int,
-    related: Callable[[UserData, UserData], bool],
+    related: Callable[[Multiset, Multiset], bool],
 ) -> float:
     if norm not in _NORMS:
         raise ArgumentError("norm", norm, "1 or 2")

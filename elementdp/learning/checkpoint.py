@@ -7,10 +7,7 @@ same sums: with another loss, a changed forward pass or arithmetic that is not d
 same noise would be laid over other numbers. Settings that can be compared are; code cannot be.
 """
 
-import hashlib
 import io
-import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +16,7 @@ from typing import Any
 import torch
 
 from elementdp.errors import ArgumentError, ElementdpError, at_least
+from elementdp.files import require_writable, sha256_bytes, write_atomic
 
 _MAGIC = b"elementdp checkpoint 1\n"
 
@@ -32,7 +30,7 @@ def pack(state: Mapping[str, Any]) -> bytes:
     buffer = io.BytesIO()
     torch.save(dict(state), buffer)
     body = buffer.getvalue()
-    return _MAGIC + hashlib.sha256(body).hexdigest().encode() + b"\n" + body
+    return _MAGIC + sha256_bytes(body).encode() + b"\n" + body
 
 
 def unpack(data: bytes, name: str) -> dict[str, Any]:
@@ -41,7 +39,7 @@ def unpack(data: bytes, name: str) -> dict[str, Any]:
     if not data.startswith(_MAGIC):
         raise CheckpointError(f"{name} is not a checkpoint of this package")
     body = data[head:]
-    if hashlib.sha256(body).hexdigest().encode() + b"\n" != data[len(_MAGIC) : head]:
+    if sha256_bytes(body).encode() + b"\n" != data[len(_MAGIC) : head]:
         raise CheckpointError(f"{name} is damaged or incomplete: remove it to start again")
     state = torch.load(io.BytesIO(body), map_location="cpu", weights_only=True)
     assert isinstance(state, dict)
@@ -63,33 +61,14 @@ class Checkpoint:
         """Raise if no checkpoint can be written there, before there is anything to lose."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryFile(dir=self.path.parent):
-                pass
         except OSError as error:
-            raise ArgumentError(
-                "checkpoint", str(self.path), f"a file in a folder that can be written ({error.strerror})"
-            ) from error
-        if self.path.is_dir():
-            raise ArgumentError("checkpoint", str(self.path), "a file, not a folder")
+            raise ArgumentError("checkpoint", str(self.path), f"in a folder that can be made ({error})") from error
+        require_writable("checkpoint", self.path)
 
 
 def save(path: Path, state: Mapping[str, Any]) -> None:
-    """Write beside the file, flush to disk, then rename: a crash leaves the old checkpoint or the new one."""
-    handle, name = tempfile.mkstemp(prefix=path.name, suffix=".part", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(pack(state))
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-    directory = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
+    """Write the file for its owner's eyes only: a crash leaves the old checkpoint or the new one."""
+    write_atomic(path, pack(state), secret=True)
 
 
 def same_settings(name: str, stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:

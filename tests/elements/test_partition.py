@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from elementdp.elements import Clusters, Partition, domain_of, kmeans, nearest
-from elementdp.elements.clusters import _apportion
+from elementdp.elements.clusters import apportion
 from elementdp.errors import ArgumentError
 
 
@@ -83,7 +83,7 @@ def test_kmeans_is_reproducible_and_checks_its_arguments() -> None:
 @pytest.mark.parametrize("total", [3, 10, 23])
 def test_apportion_adds_up_within_limits(total: int) -> None:
     limit = np.array([1, 20, 2, 0])
-    share = _apportion(np.array([5.0, 1.0, 100.0, 0.0]), limit, total)
+    share = apportion(np.array([5.0, 1.0, 100.0, 0.0]), limit, total)
     assert share.sum() == total
     assert (share <= limit).all()
     assert (share[limit > 0] >= 1).all()

@@ -291,6 +291,7 @@ def test_a_crash_while_writing_leaves_the_old_checkpoint(tmp_path, monkeypatch):
     with pytest.raises(KilledError):
         run(*problem(), path, on_step=killer(2))
     before = path.read_bytes()
+    assert path.stat().st_mode & 0o077 == 0  # the key of the noise is nobody else's
 
     def fail(_):
         raise OSError("disk full")

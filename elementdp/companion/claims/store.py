@@ -1,19 +1,16 @@
 """Entries kept between processes: a page and the ledger ask for the same check, which runs once for both."""
 
-import hashlib
 import json
 import os
-import platform
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import platformdirs
 
-import elementdp
-from elementdp.files import write_atomic
+from elementdp.companion.provenance import ROOT, source_hash, versions
+from elementdp.files import sha256_bytes, write_atomic
 
 VARIABLE = "ELEMENTDP_ENTRIES"
 """Environment variable that names the folder of kept entries; ``off`` keeps none."""
@@ -59,10 +56,5 @@ class Store:
 @cache
 def sources() -> str:
     """One hash over what a verdict depends on: sources, recorded runs beside them, and the libraries that compute."""
-    package = Path(elementdp.__file__).parent
-    versions = [platform.python_version(), *(version(name) for name in ("numpy", "scipy"))]
-    digest = hashlib.sha256(" ".join(versions).encode())
-    for path in sorted([*package.rglob("*.py"), *(package.parent / "recorded").rglob("*")]):
-        if path.is_file():
-            digest.update(str(path.relative_to(package.parent)).encode() + b"\0" + path.read_bytes() + b"\0")
-    return digest.hexdigest()[:16]
+    files = source_hash(ROOT, [*(ROOT / "elementdp").rglob("*.py"), *(ROOT / "recorded").rglob("*")])
+    return sha256_bytes(f"{versions()} {files}".encode())[:16]

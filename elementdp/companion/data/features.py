@@ -1,6 +1,7 @@
 """Features of photos by a backbone, computed once: shards named by the hash of what went in, so a run resumes."""
 
 import hashlib
+import io
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elementdp.companion.data.backbones import Backbone
-from elementdp.companion.data.store import DataError, directories, writable
+from elementdp.companion.data.store import DataError, find, writable
 from elementdp.errors import ArgumentError, at_least
 from elementdp.files import write_atomic
 
@@ -36,9 +37,16 @@ def shard_key(backbone: str, side: int, images: NDArray[np.uint8]) -> str:
     return sha.hexdigest()
 
 
-def _find(key: str) -> Path | None:
-    places = [folder / FOLDER / f"{key}.npy" for folder in directories()]
-    return next((path for path in places if path.is_file()), None)
+Shard = tuple[str, NDArray[np.uint8], NDArray[np.float32] | None]
+"""Its name, its photos, and their features if they were computed before."""
+
+
+def _shards(pictures: Pictures, rows: NDArray[np.int64], backbone: str, side: int) -> Iterator[Shard]:
+    for start in range(0, len(rows), SHARD):
+        images = pictures(rows[start : start + SHARD])
+        key = shard_key(backbone, side, images)
+        path = find(f"{FOLDER}/{key}.npy")
+        yield key, images, _read(path, len(images)) if path is not None else None
 
 
 def _read(path: Path, rows: int) -> NDArray[np.float32] | None:
@@ -72,22 +80,19 @@ def features(
     parts: list[NDArray[np.float32]] = []
     computed = cached = 0
     seconds = 0.0
-    for start in range(0, len(rows), SHARD):
-        images = pictures(rows[start : start + SHARD])
-        key = shard_key(backbone.sha256, side, images)
-        path = _find(key)
-        found = _read(path, len(images)) if path is not None else None
+    for key, images, found in _shards(pictures, rows, backbone.sha256, side):
         if found is None:
             clock = time.perf_counter()
-            half = np.concatenate([backbone.features(images[i : i + 32], side) for i in range(0, len(images), 32)])
+            whole = np.concatenate([backbone.features(images[i : i + 32], side) for i in range(0, len(images), 32)])
             seconds += time.perf_counter() - clock
-            _store(key, half.astype(np.float16))
-            found = half.astype(np.float16).astype(np.float32)
+            half = whole.astype(np.float16)
+            _store(key, half)
+            parts.append(half.astype(np.float32))
             computed += len(images)
         else:
+            parts.append(found)
             cached += len(images)
-        parts.append(found)
-        report(f"{start + len(images)} of {len(rows)}: {Speed(computed, cached, seconds)}")
+        report(f"{computed + cached} of {len(rows)}: {Speed(computed, cached, seconds)}")
     if not parts:
         raise ArgumentError("rows", len(rows), "at least one photo")
     return np.concatenate(parts), Speed(computed, cached, seconds)
@@ -96,10 +101,7 @@ def features(
 def cached_features(pictures: Pictures, rows: NDArray[np.int64], sha256: str, side: int) -> NDArray[np.float32] | None:
     """The features if every shard is in the cache, without loading a network; else None."""
     parts = []
-    for start in range(0, len(rows), SHARD):
-        images = pictures(rows[start : start + SHARD])
-        path = _find(shard_key(sha256, side, images))
-        found = _read(path, len(images)) if path is not None else None
+    for _, _, found in _shards(pictures, rows, sha256, side):
         if found is None:
             return None
         parts.append(found)
@@ -107,8 +109,6 @@ def cached_features(pictures: Pictures, rows: NDArray[np.int64], sha256: str, si
 
 
 def _store(key: str, values: NDArray[np.float16]) -> None:
-    import io
-
     buffer = io.BytesIO()
     np.save(buffer, values, allow_pickle=False)
     write_atomic(writable() / FOLDER / f"{key}.npy", buffer.getvalue())

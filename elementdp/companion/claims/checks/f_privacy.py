@@ -47,10 +47,9 @@ def f_privacy(effort: Effort, seed: int, corollaries: Sequence[str] = COROLLARIE
     cases = 20 if effort is Effort.SMOKE else 100
     return Finding(
         (*(makers[name](cases, np.random.default_rng(seed)) for name in corollaries), *_pairs()),
-        repair="Post-processing, group privacy and composition have analogues. Subsampling and the moments "
-        "accountant have "
-        "them for sampled (user, element) pairs; for sampled users they would imply Corollaries 2.4 and 2.5, which "
-        "fail.",
+        repair="Post-processing, group privacy and composition have analogues. Subsampling and the moments accountant "
+        "have them for sampled (user, element) pairs; for sampled users they would imply Corollaries 2.4 and 2.5, "
+        "which fail.",
         gap=Gap.SUBSTANCE,
     )
 

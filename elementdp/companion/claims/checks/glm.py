@@ -54,10 +54,9 @@ def glm(
     if not independent:
         facts.append(
             printed(
-                f"a logistic model that is right for a random data point (θ = 0), where users with one point say yes "
+                "a logistic model that is right for a random data point (θ = 0), where users with one point say yes "
                 f"more often than users with three: one element per point gives θ* = {float(pooled.optimum[0]):.1g}, "
-                f"one "
-                f"element for all {float(tied.optimum[0]):.4g} (closed form {tied_optimum(0.1):.4g}).",
+                f"one element for all {float(tied.optimum[0]):.4g} (closed form {tied_optimum(0.1):.4g}).",
                 abs(float(tied.optimum[0]) - float(pooled.optimum[0])) < 1e-9,
             )
         )
@@ -71,8 +70,7 @@ def glm(
     return Finding(
         tuple(facts),
         repair="θ* stays for partitions of the covariates (not of the labels) if, given all of a user's covariates, "
-        "each "
-        "label's mean is the model's at its own covariate.",
+        "each label's mean is the model's at its own covariate.",
         gap=Gap.ASSUMPTION,
     )
 
@@ -101,9 +99,8 @@ def glm_risk(effort: Effort, seed: int, one_law: bool = False) -> Finding:
     point = abs(printed_risk(tied, at, "point") - tied.risk(at))
     user = abs(printed_risk(uneven, theta, "user") - uneven.risk(theta))
     free = (
-        f"if X is any data point it is off by {point:.3g} where users with many points differ from users with few; "
-        f"if X "
-        f"is a random data point of a random user, by {user:.3g} where some users hold one point and others five."
+        f"if X is any data point it is off by {point:.3g} where users with many points differ from users with few; if "
+        f"X is a random data point of a random user, by {user:.3g} where some users hold one point and others five."
     )
     held = f"with data points drawn independently from one law it is off by at most {same:.0e} for eight partitions."
     return Finding(
@@ -112,8 +109,7 @@ def glm_risk(effort: Effort, seed: int, one_law: bool = False) -> Finding:
             repaired(held, same < 1e-12),
         ),
         repair="The formula needs the user's data points to be independent draws of one law, the same for users with "
-        "many "
-        "points as for users with few.",
+        "many points as for users with few.",
         gap=Gap.ASSUMPTION,
     )
 

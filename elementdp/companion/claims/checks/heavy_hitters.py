@@ -28,7 +28,7 @@ from elementdp.companion.theory.ordering import (
     printed_gamma,
     repaired_gamma,
 )
-from elementdp.elements import Partition, UserData, element_sensitivity, global_sensitivity
+from elementdp.elements import Multiset, Partition, element_sensitivity, global_sensitivity
 from elementdp.privacy import gaussian_delta, gaussian_mu
 
 _USUAL = list(product((0.1, 1.0, 4.0), (1e-9, 1e-6, 0.1, 0.5)))  # (ε, δ) that people promise
@@ -39,7 +39,7 @@ def users_with(m: int, d: int) -> list[dict[int, int]]:
     return [dict(enumerate(x)) for x in product(range(m + 1), repeat=d) if sum(x) <= m]
 
 
-def indicators(x: UserData) -> list[float]:
+def indicators(x: Multiset) -> list[float]:
     """1(x)."""
     return [float(count > 0) for count in x.values()]  # type: ignore[union-attr]
 
@@ -130,11 +130,10 @@ def heavy_hitters_user(effort: Effort, seed: int, factor: Callable[[int], float]
                 math.isclose(gs**2, 2 * m),
             ),
             printed(
-                f"Two users without a common item are √(2m) apart: the exact user-level δ is up to "
+                "Two users without a common item are √(2m) apart: the exact user-level δ is up to "
                 f"{max(usual.values()):.3g} times the δ asked for in {len(usual)} cases; at ε = 1, δ = 10⁻⁶ it is "
                 f"{gaussian_delta(epsilon, mu):.4g} (closed form), {delta_by_quadrature(epsilon, mu):.4g} "
-                f"(quadrature). "
-                f"With the factor m it is too large at ε = 1 for every δ < {math.exp(edge):.3g}.",
+                f"(quadrature). With the factor m it is too large at ε = 1 for every δ < {math.exp(edge):.3g}.",
                 max(usual.values()) <= 1,
                 promised_delta=delta,
             ),

@@ -18,7 +18,7 @@ from elementdp.companion.claims.checks.mechanisms import delta_by_quadrature
 from elementdp.companion.claims.ledger import Effort, check
 from elementdp.companion.claims.verdict import Fact, Finding, Gap, Role, printed, repaired
 from elementdp.companion.theory.counting import paper_variance, project, rho_for
-from elementdp.elements import Clusters, Partition, UserData, element_sensitivity
+from elementdp.elements import Clusters, Multiset, Partition, element_sensitivity
 from elementdp.privacy import gaussian_delta, gaussian_mu
 
 TAIL_CONSTANT = 1 / 8
@@ -33,7 +33,7 @@ def brute_sensitivity(labels: list[int], rho: float, most: int, m: int | None = 
     """es of the projection over all users with counts up to ``most`` (and m items in all, if given)."""
     clusters = Clusters.from_labels(labels)
 
-    def projected(x: UserData) -> Floats:
+    def projected(x: Multiset) -> Floats:
         row = csr_array([[x[j] for j in range(len(labels))]])  # type: ignore[index]
         return np.asarray(project(row, clusters, rho).toarray()[0])
 
@@ -59,16 +59,14 @@ def histogram_privacy(effort: Effort, seed: int, factor: Callable[[int], float] 
         facts += [
             printed(
                 f"{words} word(s) a cluster: brute force gives es = {es:.5g} ρ. (i) the exact divergence is "
-                f"{level:.4g} "
-                "of ε.",
+                f"{level:.4g} of ε.",
                 level <= 1 + 1e-12,
                 promised_delta=0.0,
             ),
             printed(
                 f"{words} word(s) a cluster, (ii): the exact δ is up to {max(usual.values()):.3g} times the δ asked "
-                f"for "
-                f"in {len(usual)} cases; at (1, 10⁻⁶) it is {1e-6 * usual[1.0, 1e-6]:.4g} (closed form), {again:.4g} "
-                "(quadrature).",
+                f"for in {len(usual)} cases; at (1, 10⁻⁶) it is {1e-6 * usual[1.0, 1e-6]:.4g} (closed form), "
+                f"{again:.4g} (quadrature).",
                 max(usual.values()) <= 1,
                 promised_delta=1e-9,
             ),
@@ -78,17 +76,15 @@ def histogram_privacy(effort: Effort, seed: int, factor: Callable[[int], float] 
     facts.append(
         repaired(
             f"Noise variance 2ρ²σ²/n² in clusters of two or more words: exact δ at most {doubled:.3g} of the δ asked "
-            f"for; es is √2 ρ also among users with exactly m items ({exactly_m:.5g} ρ). With ρ²σ²/n² part (ii) "
-            f"fails at "
-            f"ε = 1 for every δ < {math.exp(edge):.3g}.",
+            f"for; es is √2 ρ also among users with exactly m items ({exactly_m:.5g} ρ). With ρ²σ²/n² part (ii) fails "
+            f"at ε = 1 for every δ < {math.exp(edge):.3g}.",
             doubled <= 1 and math.isclose(found[2], math.sqrt(2)) and math.isclose(exactly_m, math.sqrt(2)),
         )
     )
     return Finding(
         tuple(facts),
         repair="(ii) holds as printed for one-word clusters (δ ≤ e^(-ε/4) if ε ≤ 1). For clusters of two or more "
-        "words, "
-        "user-level K = 1 among them, the noise variance must be 2ρ²σ²/n²: ‖x - y‖² ≤ ‖x‖² + ‖y‖² ≤ 2ρ² for "
+        "words, user-level K = 1 among them, the noise variance must be 2ρ²σ²/n²: ‖x - y‖² ≤ ‖x‖² + ‖y‖² ≤ 2ρ² for "
         "non-negative x, y. (i) holds for both; one-word clusters need only half that variance.",
         gap=Gap.CONSTANT,
     )
@@ -198,9 +194,8 @@ def bias_lemma(effort: Effort, seed: int, lemma: BiasLemma = PRINTED_BIAS_LEMMA)
             ),
             printed(f"The proof's {lemma.base:g}^(-2 log m) is {step:.3g} times m^(-2) at m = 10.", step <= 1),
             repaired(
-                f"Beyond 3mp successive probabilities fall by a factor of at most {falls:.4g} ≤ 1/3, and 3^(-2 log "
-                f"m) is "
-                f"{3 ** (-2 * math.log(10)) / 0.01:.3g} times m^(-2).",
+                f"Beyond 3mp successive probabilities fall by a factor of at most {falls:.4g} ≤ 1/3, and 3^(-2 log m) "
+                f"is {3 ** (-2 * math.log(10)) / 0.01:.3g} times m^(-2).",
                 falls <= 1 / 3 and 3 ** (-2 * math.log(10)) <= 0.01,
             ),
         ),
@@ -305,9 +300,8 @@ def _tail_fact(bounds: ErrorBounds) -> Fact:
     least = min(0.4**2 / 1.5, 0.4 / 3, (0.4 / 0.003) ** 2)
     forced = (math.log(bounds.sides) - math.log1p(-inside)) / least
     return printed(
-        f"Tail: n = 1, m = ρ = 3, p_j = 1/2, σ = 0.001, u = 0.4: |X - 3/2| ≥ 1/2 always, so the probability is "
-        f"1 - {inside:.1g} (convolution: {rough:.10g}) and the bound {bounds.sides:g}·exp(-C·…) needs C ≤ "
-        f"{forced:.2g}; "
+        "Tail: n = 1, m = ρ = 3, p_j = 1/2, σ = 0.001, u = 0.4: |X - 3/2| ≥ 1/2 always, so the probability is 1 - "
+        f"{inside:.1g} (convolution: {rough:.10g}) and the bound {bounds.sides:g}·exp(-C·…) needs C ≤ {forced:.2g}; "
         "the printed one leaves no C > 0 as σ → 0.",
         forced > 1e-6,
     )
@@ -329,8 +323,7 @@ def _projection_remark(effort: Effort) -> Fact:
     upper = max(x.variance / x.raw_variance for *_, x in _moments(effort))
     return Fact(
         Role.REMARK,
-        f"The proof's “projections reduce variance” is false coordinate by coordinate: m = 10, p = (0.3, 0.7), ρ = "
-        f"7.25 "
+        "The proof's “projections reduce variance” is false coordinate by coordinate: m = 10, p = (0.3, 0.7), ρ = 7.25 "
         f"gives var π(X)₁ = {wild.variance:.4g} > var X₁ = {wild.raw_variance:.4g}. With the proposition's own ρ the "
         f"ratio was at most {upper:.6g}.",
         wild.variance > wild.raw_variance,
@@ -380,8 +373,7 @@ def _repaired_error(effort: Effort) -> Fact:
     return repaired(
         f"Squared error over its lower bracket with mp_j(1-p_j) is at least {lower:.4g}, over its upper one at most "
         f"{upper:.4g}, in {9 * len(moments)} exact cases (stated {LOWER_CONSTANT:g} and {UPPER_CONSTANT:g}); the "
-        f"proof's "
-        f"η is {eta:.4g} and gives at least {proved:.4g} of var X_j.",
+        f"proof's η is {eta:.4g} and gives at least {proved:.4g} of var X_j.",
         lower >= LOWER_CONSTANT and upper <= UPPER_CONSTANT and proved >= LOWER_CONSTANT,
     )
 
@@ -419,12 +411,10 @@ def histogram_rate(effort: Effort, seed: int, bracket: Bracket = printed_bracket
             ),
             Fact(
                 Role.REMARK,
-                f"Proposition 2 alone does not give it: at m = 1000, P(c) = 0.01, p_j = 10⁻¹², n = 10⁶, σ = 0.001 "
-                f"its bias "
-                f"term 4^(-t) P(c)² is {follows:.3g} times the display. It would with t = log₂ n and mσ ≥ 1. The "
-                f"binomial "
-                "tail falls by 1/3 a step, so the bias is smaller than the proposition says and no condition is "
-                "needed.",
+                "Proposition 2 alone does not give it: at m = 1000, P(c) = 0.01, p_j = 10⁻¹², n = 10⁶, σ = 0.001 its "
+                f"bias term 4^(-t) P(c)² is {follows:.3g} times the display. It would with t = log₂ n and mσ ≥ 1. The "
+                "binomial tail falls by 1/3 a step, so the bias is smaller than the proposition says and no condition "
+                "is needed.",
                 follows > 1,
             ),
         )

@@ -144,8 +144,7 @@ def gaussian_mech(effort: Effort, seed: int, variance: Variance = paper_variance
         (
             printed(
                 f"ε > 1: the exact δ is at most {worst[0]:.4g} of the δ asked for at {len(large)} points (ε to 50, δ "
-                f"to "
-                "0.999).",
+                "to 0.999).",
                 worst[0] <= 1,
                 promised_delta=1e-15,
             ),
@@ -249,9 +248,8 @@ def basic_mech(effort: Effort, seed: int, noise: BasicNoise = PRINTED_NOISE) -> 
                 promised_delta=0.99,
             ),
             tight(
-                f"An average moves by es(f)/n; the stated Laplace noise is {epsilon / laplace[10]:.4g} times what n "
-                f"= 10 "
-                f"needs and {epsilon / laplace[1000]:.4g} times what n = 1000 needs.",
+                f"An average moves by es(f)/n; the stated Laplace noise is {epsilon / laplace[10]:.4g} times what n = "
+                f"10 needs and {epsilon / laplace[1000]:.4g} times what n = 1000 needs.",
                 math.isclose(laplace[1000], epsilon),
             ),
             repaired(
@@ -262,8 +260,7 @@ def basic_mech(effort: Effort, seed: int, noise: BasicNoise = PRINTED_NOISE) -> 
             fixed_size_reading(3, 3),
         ),
         repair="Scale the noise to es(f)/n: as printed it is private and n times larger than needed. Gaussian noise "
-        "for "
-        "ε ≤ 1 needs δ ≤ e^(-ε/4).",
+        "for ε ≤ 1 needs δ ≤ e^(-ε/4).",
         gap=Gap.ASSUMPTION,
     )
 

@@ -52,9 +52,8 @@ def good_event(effort: Effort, seed: int, eventually: bool = True) -> Finding:
     )
     return Finding(
         (printed(*(always if eventually else rare)), repaired(*rare)),
-        repair="Say that the event has probability tending to 1, which is all that the theorem needs; or let the "
-        "rows be "
-        "the first n terms of one sequence, where the strong law applies.",
+        repair="Say that the event has probability tending to 1, which is all that the theorem needs; or let the rows "
+        "be the first n terms of one sequence, where the strong law applies.",
         gap=Gap.ASSUMPTION,
     )
 
@@ -142,9 +141,8 @@ def vanishing(effort: Effort, seed: int, name: str, divided_by: float, sigma: fl
     rate = math.log(values[-1] / values[0]) / math.log(sizes[-1] / sizes[0])
     proved = predicted_rates(_BETA)[name]
     return printed(
-        f"from k = {sizes[0]} to {sizes[-1]} (β = 0.75, σ = {sigma:g}, proximal model, projected after the noise) "
-        f"the sum over "
-        f"k^{divided_by:g} goes from {values[0]:.3g} to {values[-1]:.3g}, like k^{rate:.2f}; the proof gives "
+        f"from k = {sizes[0]} to {sizes[-1]} (β = 0.75, σ = {sigma:g}, proximal model, projected after the noise) the "
+        f"sum over k^{divided_by:g} goes from {values[0]:.3g} to {values[-1]:.3g}, like k^{rate:.2f}; the proof gives "
         f"k^{proved:.2f}.",
         all(b < a for a, b in pairwise(values)) and rate <= proved / 2,
     )

@@ -104,8 +104,7 @@ def _instance(project_once: bool) -> tuple[str, bool]:
     text = (
         f"an instance of Equation (14): on Θ = [-1, 1] from θ = {inside:g} with α = {alpha:g}, two elements of "
         f"gradient -1 lead together to {ends:.3g}; from θ = {outside:g}, where unprojected noise may lead, the step "
-        f"has "
-        f"length {abs(length):.3g} and is clipped to {abs(cut):.3g} although ρ = L₀."
+        f"has length {abs(length):.3g} and is clipped to {abs(cut):.3g} although ρ = L₀."
     )
     return text, ends <= 1 and length == cut
 
@@ -131,9 +130,8 @@ def private_normality_element(effort: Effort, seed: int, sampler: Sampler = Samp
     return Finding(
         (
             printed(
-                f"{sampler.words}, m = {m}, γ = 1, δ = {delta:g}, no bound on a user's elements: the true ε over "
-                f"ε(σ) at "
-                f"n = {', '.join(f'{n:.0e}' for n in sizes)} is "
+                f"{sampler.words}, m = {m}, γ = 1, δ = {delta:g}, no bound on a user's elements: the true ε over ε(σ) "
+                f"at n = {', '.join(f'{n:.0e}' for n in sizes)} is "
                 + "; ".join(", ".join(f"{r:.3g}" for r in row) + f" (σ = {s:.3g})" for s, row in ratios.items())
                 + "; an O(1) would be bounded.",
                 all(row[-1] <= 2 * row[0] for row in ratios.values()),
@@ -141,14 +139,12 @@ def private_normality_element(effort: Effort, seed: int, sampler: Sampler = Samp
             ),
             repaired(
                 f"with users sampled the true ε tends to a fixed number: at {truth:.4g} Poisson(γm) participations, "
-                f"the "
-                f"limit n → ∞, leave δ = {limit:.3g}.",
+                f"the limit n → ∞, leave δ = {limit:.3g}.",
                 math.isclose(limit, delta, rel_tol=1e-2),
             ),
             repaired(
                 f"with pairs sampled the true ε is between {rounded_down(min(pairs))} and {rounded_up(max(pairs))} "
-                f"times "
-                f"ε(σ) in {len(pairs)} cases, whatever a user's other elements.",
+                f"times ε(σ) in {len(pairs)} cases, whatever a user's other elements.",
                 max(pairs) <= 2,  # the printed bound drops a factor 2 of the pair's leading term, no more
             ),
         ),
@@ -198,8 +194,7 @@ def noise_factor(effort: Effort, seed: int, sampler: Sampler = Sampler.POISSON_U
         (
             printed(
                 f"{sampler.words} for elements, Poisson users for whole users, q = {q:g}, T = {steps}, ε = "
-                f"{epsilon:g}, "
-                f"δ = {delta:g}: noise for users over noise for elements is "
+                f"{epsilon:g}, δ = {delta:g}: noise for users over noise for elements is "
                 + ", ".join(f"{value:.4g} (K∧M = {k})" for k, value in found.items())
                 + ".",
                 all(value >= k * (1 - 1e-3) for k, value in found.items()),

@@ -223,10 +223,8 @@ def moments_accountant(effort: Effort, seed: int, statement: SumStatement = USER
     return Finding(
         (*facts, *_repaired_sum(effort, seed)),
         repair="Sample (user, element) pairs: then the printed ε_α is right and attained. For sampled users T steps "
-        "have "
-        "δ(ε) = E δ_Gauss(ε; 2√j/σ), j ~ Bin(T, q): exact for users with many elements; with at most M elements T "
-        "steps "
-        "lie between the products of the pair (1-q)N(0)+qN(M), (1-q)N(0)+qN(M-2) and of its symmetrised form.",
+        "have δ(ε) = E δ_Gauss(ε; 2√j/σ), j ~ Bin(T, q): exact for users with many elements; with at most M elements T "
+        "steps lie between the products of the pair (1-q)N(0)+qN(M), (1-q)N(0)+qN(M-2) and of its symmetrised form.",
         gap=Gap.SUBSTANCE,
     )
 
@@ -294,9 +292,8 @@ def _repaired_sum(effort: Effort, seed: int) -> list[Fact]:
             promised.low <= peer * (1 + 1e-3) and peer <= promised.up,
         ),
         repaired(
-            f"The symmetrised pair of the same step, rebuilt from the chapter's text, has ε = {symmetrised:.4g} "
-            f"after T "
-            f"steps, our upper bound is {promised.up:.4g}.",
+            f"The symmetrised pair of the same step, rebuilt from the chapter's text, has ε = {symmetrised:.4g} after "
+            f"T steps, our upper bound is {promised.up:.4g}.",
             math.isclose(symmetrised, promised.up, rel_tol=1e-3),
         ),
     ]

@@ -29,8 +29,7 @@ def element_loss(
     facts = [
         printed(
             f"Losses in [0, 1], up to 39 points in the changed element, {trials} random neighbours: the user's loss "
-            f"moved "
-            f"by at most {worst:.4g}.",
+            f"moved by at most {worst:.4g}.",
             worst <= 1 + 1e-12,
         ),
         printed(f"Repeating every point three times moved it by {repeat:.2g}.", repeat < 1e-12),
@@ -54,8 +53,7 @@ def element_loss(
             *facts,
             repaired(
                 f"If 0 ≤ ℓ ≤ B, ℓ_el moves by at most B whatever the number of points; largest seen {largest:.4g} B, "
-                f"and "
-                f"the engine's ℓ_el agrees with the definition to {routes:.1g}.",
+                f"and the engine's ℓ_el agrees with the definition to {routes:.1g}.",
                 largest <= 1 + 1e-12 and routes < 1e-12,
             ),
         ),
@@ -114,9 +112,8 @@ def algorithm_1(effort: Effort, seed: int, multiples: tuple[float, float] = (2.0
     return Finding(
         (
             printed(
-                f"Users that differ in one element, {trials} random pairs and opposite gradients: the update moved "
-                f"by at "
-                f"most {max(element, one):.4g}, stated {stated[0]:.4g}; the engine agrees with a by-hand update to "
+                f"Users that differ in one element, {trials} random pairs and opposite gradients: the update moved by "
+                f"at most {max(element, one):.4g}, stated {stated[0]:.4g}; the engine agrees with a by-hand update to "
                 f"{routes:.1g}.",
                 max(element, one) <= stated[0] * (1 + 1e-9) and routes < 1e-9,
                 promised_delta=0.0,

@@ -3,8 +3,10 @@
 import math
 
 import numpy as np
-from scipy.stats import beta, binom, norm
+from scipy.optimize import brentq
+from scipy.stats import binom, norm
 
+from elementdp.audit import clopper_pearson
 from elementdp.companion.claims.ledger import Effort, check
 from elementdp.companion.claims.verdict import Fact, Finding, Gap, printed, repaired
 from elementdp.privacy import Sampler, SubsampledGaussian, Unit, account, claimed, rounded_down, rounded_up
@@ -89,8 +91,7 @@ def sgd_user_privacy(effort: Effort, seed: int, samplers: tuple[Sampler, ...] = 
         ),
         repair="Holds for Poisson sampling of users (reading user-level where the corollary prints element-level). For "
         "fixed-size sampling the pair needs the larger swing 2(K∧M): when the changed user is not drawn another is, "
-        "who "
-        "can point the other way. For sampled pairs it needs the binomial count of shown elements.",
+        "who can point the other way. For sampled pairs it needs the binomial count of shown elements.",
         gap=Gap.ASSUMPTION,
     )
 
@@ -129,7 +130,7 @@ def _true_over_stated(sampler: Sampler, n: int) -> float:
 
 
 def revealed_epsilon_by_sums(q: float, sigma: float, steps: int, delta: float) -> float:
-    """A second route to the participation-revealed ε: plain sums and bisection."""
+    """A second route to the participation-revealed ε: plain sums."""
     j = np.arange(1, steps + 1)
     mu = 2 * np.sqrt(j) / sigma
 
@@ -137,11 +138,7 @@ def revealed_epsilon_by_sums(q: float, sigma: float, steps: int, delta: float) -
         curve = norm.cdf(mu / 2 - epsilon / mu) - math.exp(epsilon) * norm.cdf(-mu / 2 - epsilon / mu)
         return float(binom.pmf(j, steps, q) @ curve) - delta
 
-    low, high = 0.0, 50.0
-    for _ in range(80):
-        middle = (low + high) / 2
-        low, high = (middle, high) if excess(middle) > 0 else (low, middle)
-    return high
+    return float(brentq(excess, 0.0, 50.0, xtol=1e-12))
 
 
 def _attack(effort: Effort, seed: int) -> Fact:
@@ -160,8 +157,8 @@ def _attack(effort: Effort, seed: int) -> Fact:
             evidence = np.where(seen > others / 2, 2 * (seen - others) / sigma**2, 0.0).sum(1)
             count += int((evidence > stated).sum())
         hits.append(count)
-    low = float(beta.ppf(1e-3, hits[0], runs - hits[0] + 1))
-    up = float(beta.ppf(1 - 1e-3, hits[1] + 1, runs - hits[1]))
+    low, _ = clopper_pearson(hits[0], runs, 0.999)
+    _, up = clopper_pearson(hits[1], runs, 0.999)
     found = low - math.exp(stated) * up
     return printed(
         f"Attack on {runs} runs (q = {q:g}, σ = {sigma:g}, T = {steps}, {others} other elements): at the printed ε = "

@@ -6,11 +6,10 @@ from elementdp.companion.experiments.logistic.figure import (
     LogisticPoint,
     Rate,
     figure,
-    grid,
     run_settings,
 )
-from elementdp.companion.experiments.logistic.iteration import CellBatch, Estimates, iterate
-from elementdp.companion.experiments.logistic.model import ClipGroups, Design, SimulatedUsers, draw
+from elementdp.companion.experiments.logistic.iteration import CellBatch, iterate
+from elementdp.companion.experiments.logistic.model import Design, draw
 from elementdp.companion.experiments.logistic.noise import (
     PAPER,
     WITHOUT_COINS,
@@ -21,30 +20,3 @@ from elementdp.companion.experiments.logistic.noise import (
 )
 from elementdp.companion.experiments.logistic.page import LogisticPage, live_figure
 from elementdp.companion.experiments.logistic.sentences import line, sentences
-
-__all__ = [
-    "PAPER",
-    "WITHOUT_COINS",
-    "CellBatch",
-    "ClipGroups",
-    "Design",
-    "Estimates",
-    "GridCell",
-    "LogisticMethod",
-    "LogisticPage",
-    "LogisticPlan",
-    "LogisticPoint",
-    "Rate",
-    "SimulatedUsers",
-    "draw",
-    "event",
-    "figure",
-    "grid",
-    "iterate",
-    "line",
-    "live_figure",
-    "noise_for",
-    "run_settings",
-    "sentences",
-    "true_epsilon",
-]
