@@ -9,11 +9,9 @@ from typing import Any
 
 import yaml
 
+from elementdp.companion.provenance import ROOT
 from elementdp.errors import ArgumentError, ElementdpError
 from elementdp.files import require_writable, write_atomic
-
-CHECKOUT = Path(__file__).resolve().parents[3]
-"""The checkout this package is installed from, if it is."""
 
 
 class BookError(ElementdpError):
@@ -29,7 +27,7 @@ class Project:
     root: Path
 
     @classmethod
-    def find(cls, start: Path | None = None, otherwise: Path = CHECKOUT) -> "Project":
+    def find(cls, start: Path | None = None, otherwise: Path = ROOT) -> "Project":
         """The checkout around ``start`` (the working directory), or else the one this package is installed from."""
         here = (start or Path.cwd()).resolve()
         for folder in (here, *here.parents, otherwise):
