@@ -62,7 +62,9 @@ class Checkpoint:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise ArgumentError("checkpoint", str(self.path), f"in a folder that can be made ({error})") from error
+            raise ArgumentError(
+                "checkpoint", str(self.path), f"a file in a folder that can be made ({error.strerror})"
+            ) from error
         require_writable("checkpoint", self.path)
 
 
