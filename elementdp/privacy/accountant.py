@@ -19,7 +19,7 @@ from elementdp.privacy.allocation import RandomAllocation
 from elementdp.privacy.band import Band
 from elementdp.privacy.curves import gaussian_delta, gaussian_epsilon
 from elementdp.privacy.digits import rounded_up
-from elementdp.privacy.events import SIGMAS, SubsampledGaussian
+from elementdp.privacy.events import LEAST_Q, SIGMAS, SubsampledGaussian
 from elementdp.privacy.fixed_order import FixedOrder
 from elementdp.privacy.guarantee import Guarantee, Sampler
 
@@ -146,7 +146,8 @@ def calibrate(event: Run, epsilon: float, delta: float) -> Run:
     least, most = (math.log(sigma) for sigma in SIGMAS)
     start, stride = event.sigma, 1.0
     if isinstance(event, RandomAllocation) and event.batches > 1:  # sampling pairs is close, and counted faster
-        pairs = SubsampledGaussian(Sampler.POISSON_PAIRS, 1.0, 1 / event.batches, event.steps, relation=event.relation)
+        rate = max(1 / event.batches, LEAST_Q)
+        pairs = SubsampledGaussian(Sampler.POISSON_PAIRS, 1.0, rate, event.steps, relation=event.relation)
         start, stride = calibrate(pairs, epsilon, delta).sigma, 0.02
     low = high = min(max(math.log(start), least), most)
     step = stride

@@ -40,7 +40,7 @@ Shenfeld (2025) and of balls and bins (Chua et al. 2025); for replacement we kno
 
 from dataclasses import dataclass
 
-from elementdp.errors import NoGuaranteeError
+from elementdp.errors import NoGuaranteeError, one_of
 from elementdp.privacy._engine.epochs import Epoch
 from elementdp.privacy.fixed_order import FixedOrder
 from elementdp.privacy.guarantee import Relation, Sampler, Unit
@@ -74,10 +74,11 @@ class RandomAllocation:
     relation: Relation = Relation.REPLACE
 
     def __post_init__(self) -> None:
-        checked = FixedOrder(self.sigma, self.steps, self.batches, Unit(self.unit), self.elements_per_user or 1)
+        most = 1 if self.elements_per_user is None else self.elements_per_user
+        checked = FixedOrder(self.sigma, self.steps, self.batches, self.unit, most)  # the ranges are the same
         for name in ("sigma", "steps", "batches", "unit"):
             object.__setattr__(self, name, getattr(checked, name))
-        object.__setattr__(self, "relation", Relation(self.relation))
+        object.__setattr__(self, "relation", Relation(one_of("relation", self.relation, Relation)))
         if self.unit is Unit.USER and self.elements_per_user != 1:
             raise NoGuaranteeError(
                 f"no guarantee is proved for unit user, sampler allocated-pairs, elements_per_user "

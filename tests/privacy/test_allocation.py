@@ -158,6 +158,22 @@ def test_a_user_with_one_vector_is_an_element_and_more_are_refused() -> None:
         SubsampledGaussian(Sampler.ALLOCATED_PAIRS, 1.0)
 
 
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        ({"sigma": 0.0}, "sigma"),
+        ({"steps": 0}, "steps"),
+        ({"batches": 0}, "batches"),
+        ({"unit": "thing"}, "unit"),
+        ({"relation": "thing"}, "relation"),
+        ({"elements_per_user": 0}, "elements_per_user"),
+    ],
+)
+def test_runs_out_of_range_are_refused_by_name(change: dict[str, float], name: str) -> None:
+    with pytest.raises(ArgumentError, match=name):
+        RandomAllocation(**{"sigma": 1.0, "steps": 10, "batches": 2, **change})  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("sigma", [0.01, 0.06, 1e3, 1e7])
 def test_extreme_noise_is_answered(sigma: float) -> None:
     run = RandomAllocation(sigma, 40, 20)

@@ -46,7 +46,12 @@ def _epsilons(laws: Sequence[Lattice], epochs: int, delta: float, sign: int) -> 
     found = []
     for law in laws:
         curve, near = _composed(law, epochs, lambda bound, tilt: (bound - target) / tilt)
-        found.append(math.inf * sign if curve is None else max(0.0, curve.epsilon(target, sign, max(near, 0.0))))
+        if curve is None:
+            found.append(math.inf if sign > 0 else 0.0)
+            continue
+        value = curve.epsilon(target, sign, max(near, 0.0))
+        # Below where the curve starts nothing is known but that ε is not above it.
+        found.append(max(0.0, value if value > -math.inf or sign < 0 else curve.start))
     return found
 
 

@@ -286,7 +286,7 @@ def _at_knots(curve: Callable[[Floats], Floats], h: float, trifle: float, togeth
         if not np.isfinite(found).all():
             break
         values = np.append(values, found)
-        if (enough := np.flatnonzero(values <= 3 * trifle)).size:
+        if (enough := np.flatnonzero(values <= 5 * trifle)).size:
             return np.asarray(np.minimum.accumulate(values[: enough[0] + 1]) * (1 + _SLACK))
     return np.zeros(0)
 
