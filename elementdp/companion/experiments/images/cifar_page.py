@@ -8,34 +8,30 @@ import numpy as np
 
 from elementdp.companion.exhibit import Exhibit
 from elementdp.companion.experiments.bars import PAPER_BAR
-from elementdp.companion.experiments.images.advantage import Advantage, advantages
+from elementdp.companion.experiments.images.advantage import Advantage
 from elementdp.companion.experiments.images.comparison import gap
-from elementdp.companion.experiments.images.drawing import called
-from elementdp.companion.experiments.images.exhibits import said_and_found, sampled_loses, training_curves
+from elementdp.companion.experiments.images.exhibits import said_and_found, sampled_loses
 from elementdp.companion.experiments.images.page import PAPER_STEPS, ImagePage
 from elementdp.companion.experiments.images.plans import CIFAR_LEGEND, CifarPlan
 from elementdp.companion.experiments.images.results import recorded_results, results_of
 from elementdp.companion.experiments.images.running import RunResult
 from elementdp.companion.experiments.images.sentences import cifar_sentences
-from elementdp.companion.experiments.recorded import Recorded, read
+from elementdp.companion.experiments.recorded import read
 
-LONG = ("cifar-long", "cifar-long-element", "cifar-long-user")
 MAIN = (3.0, 30, 8_000)
 """ε, k and n of the setting on which the section's message rests."""
 
 
 @dataclass(frozen=True, eq=False)
 class CifarPage(ImagePage):
-    """The recorded runs of Section 4.4, with longer ones."""
-
-    long: list[Recorded]
+    """The recorded runs of Section 4.4."""
 
     name, best, legend, varies = "cifar", 1, CIFAR_LEGEND, "users"
 
     @classmethod
     def read(cls) -> "CifarPage":
         """The runs that come with the repository."""
-        return cls(*recorded_results("cifar"), read("cifar-rates"), [read(name) for name in LONG])
+        return cls(*recorded_results("cifar"), read("cifar-rates"))
 
     @property
     def main(self) -> Advantage:
@@ -116,30 +112,6 @@ class CifarPage(ImagePage):
             "cifar-fair-bar": f"{100 * PAPER_BAR * fair.standard_error:.1f}",
         }
         return self.rates_exhibit(passes, numbers)
-
-    def longer(self) -> Exhibit:
-        """The variants that carry the argument, for longer."""
-        results = [one for run in self.long for one in results_of(run)]
-        size = self.long[0].provenance.parameters
-        (late,) = advantages(results, size["tests"] // 2)
-        where = f"ε = {late.epsilon:g}, {late.k}/{late.clusters}, n = {late.users:,}"
-        drawing, alt = training_curves(results, where, 1, passes=True)
-        lengths = "; ".join(f"{called(one)}: {one.steps:,} steps with {one.q * one.users:.0f} users" for one in results)
-        return Exhibit(
-            name="fig-cifar-long",
-            caption=f"Equal work: {lengths}; one repetition; " + "; ".join(run.label for run in self.long) + ".",
-            figure=drawing,
-            alt=alt,
-            numbers={
-                "cifar-long-steps": f"{max(one.steps for one in results):,}",
-                "cifar-long-element": f"{100 * late.element:.1f}",
-                "cifar-long-user": f"{100 * late.user:.1f}",
-                "cifar-long-plain": f"{100 * late.plain:.1f}",
-                "cifar-long-gain": f"{100 * late.gain:+.1f}",
-                "cifar-long-bar": f"{100 * PAPER_BAR * late.standard_error:.1f}",
-                "cifar-long-tuning": f"{size['tuning_steps']:,}",
-            },
-        )
 
     def tuning(self) -> Exhibit:
         """Every recorded variant with what was chosen for it."""

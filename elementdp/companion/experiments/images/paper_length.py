@@ -135,13 +135,14 @@ class PaperLength:
         rows = [_row(some, long.get((some[0].accounting, some[0].unit))) for some in groups]
         before = max(round(one.passes[-1] / self.rate) for one in long.values())
         whole = f"{size['steps']:,} iterations"
-        ends = f"The work of the paper's {whole}"
+        ends = f"the work of the paper's {whole}"
         if self.reach < size["steps"]:
-            ends = f"The first {self.reach:,} of the paper's {whole}, with the noise of all of them"
+            ends = f"the first {self.reach:,} of the paper's {whole}, with the noise of all of them"
         labels = "; ".join(dict.fromkeys(run.label for run in self.runs))
         return Exhibit(
             name=f"fig-{self.section}-paper",
-            caption=f"{ends}. {self._data()}; bands: ±1.64 standard errors where there are repetitions. {labels}.",
+            caption=f"{ends[0].upper()}{ends[1:]}. {self._data()}; bands: ±1.64 standard errors where there are "
+            f"repetitions. {labels}.",
             figure=drawing,
             alt=alt,
             header=(
@@ -152,10 +153,9 @@ class PaperLength:
             numbers=self._named(
                 {
                     "steps": f"{size['steps']:,}",
-                    "reach": f"{self.reach:,}",
+                    "extent": ends,
                     "element": f"{100 * gain.element:.1f}",
                     "user": f"{100 * gain.user:.1f}",
-                    "plain": f"{100 * gain.plain:.1f}",
                     "gain": f"{100 * gain.gain:+.1f}",
                     "bar": f"{100 * Z_95 * gain.standard_error:.1f}",
                     "rate": f"{self.main[0].q:g}",
@@ -183,7 +183,7 @@ class PaperLength:
             for label, some in curves.items()
         ]
         told = "; ".join(f"{label}: {reached:.1f} %" for label, reached, *_ in rows)
-        steps = f"{next(iter(short.values())).steps:,}"
+        before = f"after {next(iter(short.values())).steps:,} iterations{self._before()} (%)"
         value = f"best top-{self.best} accuracy so far (%)"
         return Exhibit(
             name=f"fig-{self.section}-paper-legend",
@@ -191,7 +191,7 @@ class PaperLength:
             f"work of its {self.size['steps']:,} iterations at q = {self.main[0].q:g}. {self._data()}.",
             figure=paper_figure({"as printed": curves}, lambda one: [100 * best for best in one.best], value),
             alt=f"Training curves. Best top-{self.best} accuracy at the end: {told}.",
-            header=("curve of the legend", "best (%)", "repetitions", f"after {steps} iterations (%)", "true ε"),
+            header=("curve of the legend", "best (%)", "repetitions", before, "true ε"),
             rows=rows,
             numbers=self._named({"curves": len(rows), "legend": len(PHOTOS_LEGEND)}),
         )
@@ -225,6 +225,7 @@ class PaperLength:
 
 
 _MORE = (
+    ("plain", (Accounting.NONE, Unit.ELEMENT)),
     ("sampled", (Accounting.TRUE, Unit.ELEMENT)),
     ("printed", (Accounting.PRINTED, Unit.ELEMENT)),
 )
