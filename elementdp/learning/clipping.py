@@ -31,7 +31,7 @@ from elementdp.learning.batch import Batch
 from elementdp.learning.domain import Domain, gradient_mapping
 from elementdp.learning.models import ModelError, layer_rules, refuse
 from elementdp.learning.precision import exact
-from elementdp.learning.probing import Held, quiet, refuse_mixing, same_draws, stirred
+from elementdp.learning.probing import FACTORS, Held, moved, quiet, refuse_mixing, same_draws, stirred
 from elementdp.learning.rows import Pair, count, each, tensors
 
 FEWEST_ROWS = 16
@@ -162,6 +162,7 @@ class GroupClipper:
                     raise ModelError(
                         f"method={self.method.value!r} no longer reproduces this model's gradients: use method='loop'"
                     )
+                self._refuse_meeting(self.method, pair, segments)
 
     def _losses(self, pair: Pair) -> Tensor:
         return losses_of(self.model, self.loss, pair)
@@ -172,7 +173,7 @@ class GroupClipper:
             return self._losses(self._load(batch, slice(0, rows)))
 
     def _watched(self, pair: Pair) -> Tensor:
-        held = Held(self.model)
+        held = Held(self.model, values=True)
         losses = self._losses(pair)
         held.refuse_changes()
         return losses
@@ -203,16 +204,41 @@ class GroupClipper:
                     if option is self.wanted:
                         raise ModelError(f"this model cannot use method={option.value!r}: {error}") from error
                     continue
-                if option is Method.FAST and agrees and not self.rest:
-                    return option
                 if agrees:
                     right.append(option)
+                    if option is Method.FAST and not self.rest:
+                        break
                 elif option is self.wanted:
                     raise ModelError(f"method={option.value!r} does not reproduce this model's gradients: use 'auto'")
             if not right:
-                raise ModelError("the model's gradients differ from one pass to the next with dropout off")
+                raise ModelError(
+                    "the gradient of a group is another one within a larger batch: the loss, a hook or an autograd "
+                    "function looks at the whole batch, or the model draws random numbers even in evaluation mode"
+                )
             self._right |= set(right)
-            return min(right, key=lambda option: self._seconds(option, pair, segments)) if self.measures else right[0]
+            taken = right[0]
+            if len(right) > 1 and self.measures:
+                taken = min(right, key=lambda option: self._seconds(option, pair, segments))
+            self._refuse_meeting(taken, pair, segments)
+            return taken
+
+    def _refuse_meeting(self, option: Method, pair: Pair, segments: Segments) -> None:
+        """Raise if a group's gradient changes with another group: examples may meet on the way back only."""
+        if option is Method.LOOP or len(segments) == 1:
+            return
+        last = segments.sizes[-1]
+        others = Segments(segments.sizes[:-1], self.memory)
+        with same_draws():
+            before = self._tried(option, pair, segments, len(others))
+        for factor in FACTORS:
+            with same_draws():
+                far = moved(pair, segments.rows - last, 0, factor)
+                after = self._tried(option, far, segments, len(others))
+            if not after.agrees(before):
+                raise ModelError(
+                    "the gradient of an example depends on the other examples of its batch: a hook or an autograd "
+                    "function mixes them on the way back, which no clipping by groups can make private"
+                )
 
     def _seconds(self, option: Method, pair: Pair, segments: Segments) -> float:
         start = time.perf_counter()
@@ -233,12 +259,12 @@ class GroupClipper:
                 self.rules = left
                 self.rest = self._without_rule()
 
-    def _tried(self, option: Method, pair: Pair, segments: Segments) -> "_Gathered":
-        """Norms and unclipped sum by one method."""
+    def _tried(self, option: Method, pair: Pair, segments: Segments, first: int | None = None) -> "_Gathered":
+        """Norms and unclipped sum by one method, of the first groups if not of all."""
         if option is Method.FAST:
-            return self._gathered(layer for layer, _ in self._layers(pair, segments, nullcontext()))
+            return self._gathered((layer for layer, _ in self._layers(pair, segments, nullcontext())), first)
         found = _BY_GROUP[option](self.model, self.loss, pair, segments)
-        return self._gathered(kept(list(zip(self.parameters, gradients, strict=True))) for gradients, _ in found)
+        return self._gathered((kept(list(zip(self.parameters, each, strict=True))) for each, _ in found), first)
 
     def _plain(self, pair: Pair, segments: Segments) -> Tensor:
         """The sum of all groups' mean gradients by one plain backward pass, which no rule takes part in."""
@@ -254,13 +280,15 @@ class GroupClipper:
         ]
         return torch.cat([piece.flatten() for piece in pieces])
 
-    def _gathered(self, layers: Iterator[Layer]) -> "_Gathered":
-        norms = []
+    def _gathered(self, layers: Iterator[Layer], first: int | None = None) -> "_Gathered":
+        norms: list[Tensor] = []
         total = {id(p): torch.zeros_like(p) for p in self.parameters}
         for layer in layers:
-            norms.append(layer.squares.sqrt())
-            finite = norms[-1].isfinite()
-            for parameter, gradient in layer.weigh(finite.to(norms[-1].dtype), not bool(finite.all())):
+            left = len(layer.squares) if first is None else first - sum(map(len, norms))
+            norms.append(layer.squares.sqrt()[:left])
+            finite = layer.squares.isfinite()
+            finite[max(left, 0) :] = False
+            for parameter, gradient in layer.weigh(finite.to(layer.squares.dtype), not bool(finite.all())):
                 if id(parameter) in total:
                     total[id(parameter)] += gradient
         return _Gathered(torch.cat(norms), torch.cat([t.flatten() for t in total.values()]))

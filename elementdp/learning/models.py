@@ -39,6 +39,8 @@ def refuse(model: nn.Module) -> None:
     for name, parameter in model.named_parameters():
         if isinstance(parameter, UninitializedParameter):
             raise ModelError(f"parameter {name} has no shape yet: run the model once on an example first")
+        if parameter.requires_grad and parameter.is_complex():
+            raise ModelError(f"parameter {name} is complex: norms and noise are those of real numbers. Keep its parts")
         if parameter.requires_grad and parameter.dtype not in (torch.float32, torch.float64):
             raise ModelError(
                 f"parameter {name} is {str(parameter.dtype).removeprefix('torch.')}: clipped sums would be "
@@ -76,7 +78,7 @@ def layer_rules(model: nn.Module) -> dict[nn.Module, Rule]:
     A layer without a rule of its own is taken by itself if it has no parts. A recurrent layer that cannot be unrolled
     is left out: one more pass through it costs more than all else. So are layers that share a parameter.
     """
-    uses = Counter(id(p) for _, p in model.named_parameters(remove_duplicate=False))
+    uses = Counter(id(p) for module in model.modules() for p in module._parameters.values())
     rules: dict[nn.Module, Rule] = {}
     for module in model.modules():
         own = list(module.parameters(recurse=False))

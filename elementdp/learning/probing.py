@@ -56,7 +56,7 @@ def refuse_mixing(losses: Callable[[Pair], Tensor], pair: Pair, rows: int) -> bo
             "seed decides or remembers earlier passes, and nothing shows that examples are not mixed"
         )
     for place, factor in zip((places[0], places[len(places) // 2], places[-1]), FACTORS, strict=True):
-        after = _drawn(losses, _moved(pair, place, (place + 1) % rows, factor))
+        after = _drawn(losses, moved(pair, place, (place + 1) % rows, factor))
         others = torch.arange(rows, device=before.device) != place
         if not equal_up_to_rounding(before[others], after[others]):
             raise ModelError(MIXES)
@@ -78,7 +78,7 @@ def equal_up_to_rounding(left: Tensor, right: Tensor) -> bool:
     return bool(((a - b).abs() <= 64 * torch.finfo(left.dtype).eps * scale).all())
 
 
-def _moved(pair: Pair, place: int, other: int, factor: float) -> Pair:
+def moved(pair: Pair, place: int, other: int, factor: float) -> Pair:
     """The rows with one of them far away: numbers are multiplied, tokens and labels taken from another row."""
 
     def change(tensor: Tensor) -> Tensor:
@@ -102,25 +102,37 @@ def _twice(pair: Pair) -> Pair:
 
 
 class Held:
-    """What a model holds: buffers and parameters, each by name, identity and version."""
+    """What a model holds: buffers and parameters, each by name, identity, place and version; buffers by value too.
 
-    def __init__(self, model: nn.Module) -> None:
-        self._model = model
-        self._before = self._held()
+    A version does not count what is written through ``.data`` or numpy. With ``values`` all values are compared.
+    """
 
-    def _held(self) -> dict[str, tuple[int, int]]:
+    def __init__(self, model: nn.Module, *, values: bool = False) -> None:
+        self._model, self._values = model, values
+        self._before, self._copies = self._held(), {name: t.detach().clone() for name, t in self._by_value().items()}
+
+    def _held(self) -> dict[str, tuple[int, int, int]]:
         held = [*self._model.named_buffers(), *self._model.named_parameters()]
-        return {name: (id(tensor), tensor._version) for name, tensor in held}
+        return {name: (id(tensor), tensor.data_ptr(), tensor._version) for name, tensor in held}
+
+    def _by_value(self) -> dict[str, Tensor]:
+        return dict(self._model.named_buffers()) | (dict(self._model.named_parameters()) if self._values else {})
 
     def refuse_changes(self) -> None:
         """Raise if the passes since have left something behind: it would be released without noise."""
-        after = self._held()
+        after, values = self._held(), self._by_value()
         for name in sorted(self._before.keys() | after.keys()):
-            if self._before.get(name) != after.get(name):
+            same = self._before.get(name) == after.get(name)
+            if not same or (name in self._copies and not _equal(self._copies[name], values[name])):
                 raise ModelError(
                     f"{name} is written while the model runs: whatever it takes from the data would be released "
                     "without noise. Compute it before training, or put the layer that writes it into eval()"
                 )
+
+
+def _equal(left: Tensor, right: Tensor) -> bool:
+    """The same numbers in the same places; missing ones are alike."""
+    return bool(((left == right) | ((left != left) & (right != right))).all())
 
 
 @contextmanager

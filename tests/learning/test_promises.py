@@ -108,6 +108,41 @@ def test_dropout_alone_is_no_mixture(make):
     GroupClipper(make(), cross_entropy, 1.0)(Batch.of(*batch()))
 
 
+class BySize(torch.autograd.Function):
+    """Its gradient is another one once a number of the batch is large."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient / (1 if ctx.saved_tensors[0].abs().max() < 1e3 else 7)
+
+
+class ByNumber(torch.autograd.Function):
+    """Normalises the gradient of a batch of more than eight."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient / gradient.norm() if len(gradient) > 8 else gradient
+
+
+@pytest.mark.parametrize("function", [BySize, ByNumber])
+def test_examples_that_meet_only_on_the_way_back_are_found(function):
+    class Behind(Net):
+        def forward(self, x):
+            return function.apply(self.out(x))
+
+    with pytest.raises(ModelError, match=r"on the way back|larger batch"):
+        GroupClipper(Behind(), cross_entropy, 1.0)(Batch.of(*batch()))
+
+
 # ------------------------------------------------------------------------------------------------------------ memory
 
 
@@ -155,7 +190,43 @@ class OwnWeights(Net):
         return x
 
 
-@pytest.mark.parametrize("make", [FrozenParameter, UnderGradient, AfterManyCalls, OwnWeights])
+class PastTheVersion(UnderGradient):
+    """Writes a buffer in a way that torch does not count."""
+
+    def before(self, x):
+        self.seen.data.copy_(x.detach().mean(0))
+        return x
+
+
+class ByNumpy(AfterManyCalls):
+    """The same through numpy, and only after many passes."""
+
+    def before(self, x):
+        if self.calls > 100:
+            self.seen.numpy()[:] = x.detach().mean(0).numpy()
+        return x
+
+
+class OtherStorage(UnderGradient):
+    """Puts other numbers under the same buffer."""
+
+    def before(self, x):
+        self.seen.data = x.detach().mean(0)
+        return x
+
+
+class FrozenPastTheVersion(FrozenParameter):
+    """Writes a frozen parameter in a way that torch does not count."""
+
+    def before(self, x):
+        self.seen.data.copy_(x.detach().mean(0))
+        return x
+
+
+REMEMBERING = [FrozenParameter, UnderGradient, AfterManyCalls, OwnWeights, PastTheVersion, ByNumpy, OtherStorage]
+
+
+@pytest.mark.parametrize("make", [*REMEMBERING, FrozenPastTheVersion])
 def test_models_that_remember_are_stopped_before_anything_is_released(make):
     model, seen = make(), []
     inputs, targets, _ = batch()
@@ -256,3 +327,18 @@ def test_a_weight_used_by_name_for_some_rows_is_not_missed(where):
     found = clipper(Batch.of(inputs, targets, sizes))
     for one, other in zip(found.gradients, expected, strict=True):
         assert torch.allclose(one.double(), other, atol=1e-5)
+
+
+@pytest.mark.parametrize("method", ["auto", "fast", "vectorized"])
+def test_a_layer_held_twice_is_one_layer_and_stays_as_it_was(method):
+    """`torch.func.functional_call` would leave plain tensors behind in place of its parameters."""
+    torch.manual_seed(0)
+    once = nn.Linear(6, 6)
+    model = nn.Sequential(nn.Sequential(once, nn.Tanh()), once, nn.Linear(6, 4))
+    before = dict(model.named_parameters())
+    inputs, targets, sizes = batch(groups=(3, 5, 7, 25))
+    found = GroupClipper(model, cross_entropy, 0.5, method=method)(Batch.of(inputs, targets, sizes))
+    expected, _ = clipped_sum(model, cross_entropy, inputs, targets, sizes, 0.5)
+    for one, other in zip(found.gradients, expected, strict=True):
+        assert torch.allclose(one.double(), other, atol=1e-6)
+    assert all(parameter is before[name] for name, parameter in model.named_parameters())

@@ -1,7 +1,7 @@
 """Group gradients of any model: vectorized over groups of one size where torch can, else one backward per group."""
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -83,10 +83,27 @@ def vectorized(model: nn.Module, loss: Loss, pair: Pair, segments: Segments) -> 
 def losses_with(model: nn.Module, free: dict[str, Tensor], loss: Loss, pair: Pair) -> Tensor:
     """The loss of every row, with these tensors for the parameters of their names."""
 
+    by_name = _every_name(model, free)
+
     def forward(*args: Any, **named: Any) -> Any:
-        return functional_call(model, free, args, named)
+        return functional_call(model, by_name, args, named, tie_weights=False)
 
     return losses_of(forward, loss, pair)  # type: ignore[arg-type]
+
+
+def _every_name(model: nn.Module, free: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors by every name their parameters have, each part of the model once.
+
+    torch would find the names too, but takes a part that the model holds twice for two, and puts only one of them back.
+    """
+    first = {id(p): name for name, p in model.named_parameters()}
+    names = {
+        f"{where}.{name}" if where else name: first[id(p)]
+        for where, module in model.named_modules()
+        for name, p in module._parameters.items()
+        if p is not None
+    }
+    return {name: free[known] for name, known in names.items() if known in free}
 
 
 def equal_groups(pair: Pair, segments: Segments, parameters: Iterable[Tensor]) -> Iterator[Pair]:
