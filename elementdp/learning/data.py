@@ -130,6 +130,8 @@ class UserData:
         """A torch Dataset, loaded as its rows are needed; a checkpoint knows a sample of them.
 
         ``collate`` makes inputs and targets from a list of its items (pads texts, say); ``workers`` threads load them.
+        They are threads and not processes, since rows are drawn anew in every step: a process would have to be handed
+        each draw, and decoding images or reading files lets go of Python's lock anyway.
         """
         pool = ThreadPoolExecutor(workers) if at_least("workers", workers, 0) else None
 
