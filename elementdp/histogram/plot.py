@@ -95,6 +95,7 @@ def _draw(figure: "Figure", result: PrivateHistogram, table: pa.Table) -> None:
         axes.hlines(places, low, high, color="#222222", linewidth=1.2)
         axes.set_yticks(places, labels)
         axes.set_xlabel(words[name])
+        axes.locator_params(axis="x", nbins=5)  # so that large numbers do not run into each other
         axes.axvline(0, color="#222222", linewidth=0.8)
         axes.grid(axis="x", color="#dddddd")
         axes.set_axisbelow(True)
