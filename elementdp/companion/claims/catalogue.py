@@ -7,12 +7,13 @@ from dataclasses import dataclass
 class Statement:
     """A statement of the paper.
 
-    ``number`` is what a reader of the paper finds in print, ``label`` the name its source gives it (empty for running
-    text), ``section`` the page of the book that settles it.
+    ``number`` is what a reader of the paper finds in print, ``title`` a few words for it, ``label`` the name its source
+    gives it (empty for running text), ``section`` the page of the book that settles it.
     """
 
     id: str
     number: str
+    title: str
     label: str
     section: str
     text: str
@@ -27,6 +28,7 @@ _FOUNDATIONS = (
     Statement(
         "side-information",
         "Section 1",
+        "Any side information",
         "",
         _DEFINITIONS,
         "Element-level privacy inherits resilience to side information: whatever someone knows beforehand, the result "
@@ -35,6 +37,7 @@ _FOUNDATIONS = (
     Statement(
         "figure-1",
         "Figure 1",
+        "Neighbouring conversations",
         "fig:yo-bro",
         _DEFINITIONS,
         "The caption calls the three left conversations neighbouring, at distance 2.",
@@ -42,6 +45,7 @@ _FOUNDATIONS = (
     Statement(
         "def-dp",
         "Definition 2.1",
+        "Privacy for any distance",
         "definition:dp",
         _DEFINITIONS,
         "(ε, δ)-privacy for any distance between samples; with the order-free Hamming distance it is the usual one.",
@@ -49,6 +53,7 @@ _FOUNDATIONS = (
     Statement(
         "def-rdp",
         "Definition 2.2",
+        "Rényi privacy for any distance",
         "definition:renyi-dp",
         _DEFINITIONS,
         "(ε, α)-Rényi privacy for any distance between samples.",
@@ -56,6 +61,7 @@ _FOUNDATIONS = (
     Statement(
         "rdp-to-dp",
         "Section 2.1, after Definition 2.2",
+        "From Rényi to (ε, δ)",
         "",
         _MECHANISMS,
         "(ε, α)-Rényi privacy implies (ε + log(1/δ)/(α-1), δ)-privacy for every δ.",
@@ -63,6 +69,7 @@ _FOUNDATIONS = (
     Statement(
         "gaussian-mech",
         "Equation (1) and Appendix A",
+        "Gaussian noise for (ε, δ)",
         "eqn:mironov-gaussian-mech",
         _MECHANISMS,
         "Gaussian noise of variance ρ²(1{ε>1}/ε + 2 log(1/δ)/ε²) gives (ε, δ)-privacy for every ε > 0.",
@@ -70,6 +77,7 @@ _FOUNDATIONS = (
     Statement(
         "def-element",
         "Definition 2.3, Equations (2) and (3)",
+        "Element-level privacy",
         "definition:element-dp",
         _DEFINITIONS,
         "Users differ by the number of clusters in which their multisets differ; samples by the best matching of "
@@ -78,6 +86,7 @@ _FOUNDATIONS = (
     Statement(
         "post-processing",
         "Corollary 2.1",
+        "Post-processing",
         "corollary:post-processing",
         _PROPERTIES,
         "Whatever is computed from a private output is as private.",
@@ -85,6 +94,7 @@ _FOUNDATIONS = (
     Statement(
         "group-privacy",
         "Corollary 2.2",
+        "Group privacy",
         "corollary:group-privacy",
         _PROPERTIES,
         "At distance D an (ε, δ)-private mechanism is (Dε, D e^{(D-1)ε} δ)-indistinguishable.",
@@ -92,6 +102,7 @@ _FOUNDATIONS = (
     Statement(
         "composition-basic",
         "Corollary 2.3, first part",
+        "Basic composition",
         "corollary:composition",
         _PROPERTIES,
         "k adaptive (ε_i, δ_i)-private mechanisms together are (Σε, Σδ)-private.",
@@ -99,6 +110,7 @@ _FOUNDATIONS = (
     Statement(
         "composition-advanced",
         "Corollary 2.3, second part",
+        "Advanced composition",
         "corollary:composition",
         _PROPERTIES,
         "They are also (3/2 Σε² + √(6 Σε² log(1/δ₀)), δ₀ + Σ δ/(1+e^ε))-private for every δ₀ > 0.",
@@ -106,6 +118,7 @@ _FOUNDATIONS = (
     Statement(
         "composition-renyi",
         "Corollary 2.3, third part",
+        "Rényi composition",
         "corollary:composition",
         _PROPERTIES,
         "Rényi guarantees of one order add.",
@@ -113,6 +126,7 @@ _FOUNDATIONS = (
     Statement(
         "subsampling",
         "Corollary 2.4",
+        "Sampling users amplifies privacy",
         "corollary:subsampling",
         _SAMPLING,
         "Sampling users at rate q turns an (ε, δ)-element-private mechanism into a "
@@ -121,6 +135,7 @@ _FOUNDATIONS = (
     Statement(
         "moments-accountant",
         "Corollary 2.5",
+        "Rényi curve with sampled users",
         "corollary:momentacc",
         _SAMPLING,
         "The user-sampled Gaussian sum has the Rényi curve of the pair qP₁+(1-q)P₀, qP₋₁+(1-q)P₀, "
@@ -129,6 +144,7 @@ _FOUNDATIONS = (
     Statement(
         "moments-display",
         "Section 2.3, display after Corollary 2.5",
+        "Bound on that Rényi curve",
         "",
         _SAMPLING,
         "That curve is at most q²α/((1-q)σ²) + O(q³/σ³).",
@@ -136,6 +152,7 @@ _FOUNDATIONS = (
     Statement(
         "moments-rule",
         "Section 2.3, rule after Corollary 2.5",
+        "Noise for T sampled steps",
         "",
         _SAMPLING,
         "For numerical constants c₀, c₁, T steps are (ε, δ)-element-private if ε ≤ c₀q²T and σ² ≥ c₁q²T log(1/δ)/ε².",
@@ -143,6 +160,7 @@ _FOUNDATIONS = (
     Statement(
         "f-privacy",
         "Section 2.3, last sentence",
+        "Analogues in f-privacy",
         "",
         _SAMPLING,
         "Each of the preceding corollaries has an analogue in f-differential privacy.",
@@ -153,6 +171,7 @@ _METHODS = (
     Statement(
         "basic-mech",
         "Equation (6)",
+        "Noise on an average",
         "eqn:basic-mechanisms",
         _MECHANISMS,
         "Laplace or Gaussian noise scaled to the element sensitivity makes an average over n users element-private.",
@@ -160,6 +179,7 @@ _METHODS = (
     Statement(
         "heavy-hitters-privacy",
         "Lemma 3.1",
+        "Private counts of users",
         "lemma:privacy-heavy-hitters",
         _HEAVY,
         "Counting users per item with noise variance α/ε (Rényi) or the Gaussian formula (approximate) is "
@@ -167,7 +187,8 @@ _METHODS = (
     ),
     Statement(
         "heavy-hitters-user",
-        "Section 3.1, display after Lemma 3.1",
+        "Section 3.1, after Lemma 3.1",
+        "Their noise at user level",
         "",
         _HEAVY,
         "The global sensitivity is √(2m), so user-level privacy takes the variance σ²_std, m times that of the lemma.",
@@ -175,6 +196,7 @@ _METHODS = (
     Statement(
         "heavy-hitters-loss",
         "Equation (8)",
+        "The ordering loss",
         "eqn:heavyhittersloss",
         _HEAVY,
         "The ordering loss counts pairs with p_j - p_l ≥ γ for which the estimate of j exceeds that of l.",
@@ -182,6 +204,7 @@ _METHODS = (
     Statement(
         "heavy-hitters-utility",
         "Proposition 1",
+        "The gap that orders two items",
         "proposition:heavyhitters",
         _HEAVY,
         "The expected ordering loss is at most t² once γ exceeds the larger of three printed terms.",
@@ -189,6 +212,7 @@ _METHODS = (
     Statement(
         "histogram-privacy",
         "Lemma 3.2",
+        "Private projected histogram",
         "lem:dp-truncation-cluster",
         _HISTOGRAMS,
         "Projecting each cluster of counts onto a ball of radius ρ and adding noise of standard deviation ρσ/n is "
@@ -197,6 +221,7 @@ _METHODS = (
     Statement(
         "histogram-utility",
         "Proposition 2",
+        "Error of that histogram",
         "proposition:element-level-histogram",
         _HISTOGRAMS,
         "With ρ ≥ 3mP(c) + 3 log m + t the projected histogram has exponentially small bias and each coordinate's "
@@ -205,6 +230,7 @@ _METHODS = (
     Statement(
         "histogram-user",
         "Section 3.2, after Proposition 2",
+        "Its sensitivity at user level",
         "",
         _HISTOGRAMS,
         "At user level the global sensitivity is ρ = m.",
@@ -212,6 +238,7 @@ _METHODS = (
     Statement(
         "histogram-rate",
         "Section 3.2, display after Proposition 2",
+        "Its error with t = log n",
         "",
         _HISTOGRAMS,
         "With t = log n the squared error is at most O(1) max{mp/n, σ²/n² [m²P(c)² + log²m + log²n]}.",
@@ -219,6 +246,7 @@ _METHODS = (
     Statement(
         "element-loss",
         "Equations (10) and (11)",
+        "The element-level loss",
         "eqn:element-loss",
         _TRAINING,
         "Averaging losses within each element and summing over the user's elements makes the loss insensitive to "
@@ -227,6 +255,7 @@ _METHODS = (
     Statement(
         "normality",
         "Theorem 1, Section 3",
+        "Limit law of noisy SGD",
         "theorem:normality",
         _NORMALITY,
         "The averaged iterate of noisy SGD on a fixed sample is asymptotically normal with covariance "
@@ -235,6 +264,7 @@ _METHODS = (
     Statement(
         "alg-1",
         "Algorithm 1",
+        "Sensitivity of one update",
         "algorithm:on-device-update",
         _TRAINING,
         "One projected gradient step per element, clipped to ρ and summed: element sensitivity at most 2ρ, "
@@ -243,6 +273,7 @@ _METHODS = (
     Statement(
         "private-sgd",
         "Equation (15)",
+        "The private iteration",
         "eqn:private-element-sgd",
         _TRAINING,
         "Subtracting the noisy sum of Algorithm 1's updates descends the element-level risk.",
@@ -250,6 +281,7 @@ _METHODS = (
     Statement(
         "sgd-privacy",
         "Corollary 3.1",
+        "Training is element-private",
         "corollary:all-thetas-are-pretty-private",
         _TRAINING,
         "All T iterates together are (Tε_α(q,σ), α)-Rényi element-private.",
@@ -257,6 +289,7 @@ _METHODS = (
     Statement(
         "sgd-user-privacy",
         "Corollary 3.2",
+        "Training is user-private",
         "corollary:all-thetas-user-level",
         _TRAINING,
         "All T iterates together are user-private with σ/(K∧M) in place of σ, with Poisson or fixed-size sampling "
@@ -265,6 +298,7 @@ _METHODS = (
     Statement(
         "sgd-rate",
         "Equation (16)",
+        "ε of training, as a rate",
         "eqn:epsilon-level-sgd",
         _TRAINING,
         "With q = m/n all T iterates are (O(1)ε, δ)-element-private, ε the infimum over α of Tq²(1+α)/σ² + log(1/δ)/α.",
@@ -272,6 +306,7 @@ _METHODS = (
     Statement(
         "private-normality",
         "Proposition 3, limit law",
+        "Limit law of private training",
         "proposition:private-normality",
         _PRIVATE,
         "The private iteration is an instance of Theorem 1: asymptotically normal with covariance "
@@ -280,6 +315,7 @@ _METHODS = (
     Statement(
         "private-element",
         "Proposition 3 (i)",
+        "Its element-level privacy",
         "proposition:private-normality",
         _PRIVATE,
         "If σ² ≥ 2 all iterates together are (O(1)ε(σ), δ)-element-private, and ε(σ) goes to 0 as n grows.",
@@ -287,6 +323,7 @@ _METHODS = (
     Statement(
         "private-user",
         "Proposition 3 (ii)",
+        "Its user-level privacy",
         "proposition:private-normality",
         _PRIVATE,
         "If σ² ≥ (K∧M)²τ² and τ² ≥ 2 they are (O(1)ε(τ), δ)-private for whole users.",
@@ -294,6 +331,7 @@ _METHODS = (
     Statement(
         "noise-factor",
         "Section 3.3, after Proposition 3",
+        "A factor K∧M less noise",
         "",
         _PRIVATE,
         "For a given ε, element-level privacy takes a factor K∧M less noise than user-level privacy.",
@@ -301,6 +339,7 @@ _METHODS = (
     Statement(
         "glm",
         "Example 3, first claim",
+        "Partitions leave θ* in place",
         "",
         _PRIVATE,
         "In a GLM any partition into elements leaves θ* where it was.",
@@ -308,6 +347,7 @@ _METHODS = (
     Statement(
         "glm-risk",
         "Example 3, second claim",
+        "Element-level risk of a GLM",
         "",
         _PRIVATE,
         "The element-level risk is Σ_k p_k E[ℓ | X ∈ c_k], p_k the chance that a user has data in c_k.",
@@ -315,6 +355,7 @@ _METHODS = (
     Statement(
         "glm-variance",
         "Example 3, third claim",
+        "Partitions change the variance",
         "",
         _PRIVATE,
         "Changing the partition can lower the asymptotic variance or raise it.",
@@ -325,6 +366,7 @@ _EXPERIMENTS = (
     Statement(
         "exp-histogram",
         "Section 4.1, Figure 2",
+        "Words: finer partitions win",
         "fig:exp_reddit",
         "experiments/words",
         "Finer partitions of the words give better private histograms, with gaps roughly linear on a log scale.",
@@ -332,6 +374,7 @@ _EXPERIMENTS = (
     Statement(
         "exp-logistic",
         "Section 4.2, Figure 3",
+        "Regression: more elements win",
         "fig:logistic-simulation",
         "experiments/logistic",
         "More elements per user lower the element-private error while user-level error hardly changes.",
@@ -339,6 +382,7 @@ _EXPERIMENTS = (
     Statement(
         "exp-flickr",
         "Section 4.3, Figure 4",
+        "Photos: more clusters win",
         "fig:flickr",
         "experiments/photos",
         "Element-private accuracy grows with the number of clusters and diversity; user-level at ε=1 is worst.",
@@ -346,6 +390,7 @@ _EXPERIMENTS = (
     Statement(
         "exp-cifar",
         "Section 4.4, Figure 5",
+        "CIFAR-10: near non-private",
         "fig:cifar10",
         "experiments/cifar",
         "Element-level training at ε=3 with 8,000 diverse users nearly equals non-private accuracy; "
@@ -357,6 +402,7 @@ _APPENDICES = (
     Statement(
         "indicator-lemma",
         "Lemma B.1",
+        "Moments of two indicators",
         "lemma:indicator-properties",
         _HEAVY,
         "E[Y_jY_l] = q_j + q_l - q_jl and var(Y_j - Y_l) ≤ q_j + q_l for the indicators of two items.",
@@ -364,6 +410,7 @@ _APPENDICES = (
     Statement(
         "order-lemma",
         "Lemma B.2",
+        "Chance to mis-order two items",
         "lemma:order-error-bound",
         _HEAVY,
         "The chance to mis-order two items is at most exp(-min{5n(q_i-q_j)²/(12v + 20σ²/n), n(q_i-q_j)/8}).",
@@ -371,6 +418,7 @@ _APPENDICES = (
     Statement(
         "binomial-lemma",
         "Lemma C.1",
+        "Sums of binomial tails",
         "lemma:binbound",
         _HISTOGRAMS,
         "For X ~ Bin(m, p), p ≤ 1/4 and l ≥ 3mp: Σ_{i≥l} P(X ≥ i) ≤ 2P(X ≥ l) ≤ 4P(X = l).",
@@ -378,6 +426,7 @@ _APPENDICES = (
     Statement(
         "bias-lemma",
         "Lemma C.2",
+        "Binomial mass at the radius",
         "lemma:biasbound",
         _HISTOGRAMS,
         "For l = 3mp + 3 log m + t and m ≥ 3: P(X = ⌈l⌉) ≤ p 2^{-t}; the proof uses 2^{-2 log m} ≤ m^{-2}.",
@@ -385,6 +434,7 @@ _APPENDICES = (
     Statement(
         "good-event",
         "Appendix D, event E_n",
+        "Samples are good in the end",
         "sec:proof-normality",
         _NORMALITY,
         "There is a finite random N such that for all n ≥ N the sample is good: averages of L_a² at most twice "
@@ -393,6 +443,7 @@ _APPENDICES = (
     Statement(
         "recursion-lemma",
         "Lemma D.1",
+        "Recursion of the iterates",
         "lemma:convergence-of-iterates",
         _NORMALITY,
         "E[δ²_{k+1}] ≤ (1 - c₀α_k) δ²_k + α²_k E[L₀²], and E[δ²_k] ≤ C α_k log k.",
@@ -400,6 +451,7 @@ _APPENDICES = (
     Statement(
         "remainder-lemma",
         "Lemma D.2",
+        "Linearisation errors vanish",
         "lemma:remainders-go-to-zero",
         _NORMALITY,
         "The remainders of the risk's linearisation, summed and divided by √k, vanish.",
@@ -407,6 +459,7 @@ _APPENDICES = (
     Statement(
         "local-lemma",
         "Lemma D.3",
+        "Local gradient errors vanish",
         "lemma:local-grad-errors-go-to-zero",
         _NORMALITY,
         "The localised gradient errors, summed with B_i and divided by √k, vanish.",
@@ -414,6 +467,7 @@ _APPENDICES = (
     Statement(
         "model-lemma",
         "Lemma D.4",
+        "Errors of the model vanish",
         "lemma:subgrad-errors-go-to-zero",
         _NORMALITY,
         "The errors of the model of the loss, summed and divided by √k, vanish.",
@@ -421,6 +475,7 @@ _APPENDICES = (
     Statement(
         "matrix-lemma",
         "Lemma D.5",
+        "Errors of the matrices vanish",
         "lemma:matrix-inverse-errors-go-to-zero",
         _NORMALITY,
         "What A_i = B_i - H⁻¹ makes of gradient noise and privacy noise, summed and divided by √k, vanishes.",

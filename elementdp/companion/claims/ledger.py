@@ -34,6 +34,7 @@ class Entry:
 
     id: str
     number: str
+    title: str
     label: str
     statement: str
     verdict: Verdict
@@ -83,7 +84,7 @@ def examine(claim: str, effort: Effort | str = Effort.QUICK, seed: int = 0) -> E
     wanted = Effort(one_of("effort", effort, list(Effort)))
     statement = CATALOGUE[claim]
     function = all_checks().get(claim)
-    told = (claim, statement.number, statement.label, statement.text)
+    told = (claim, statement.number, statement.title, statement.label, statement.text)
     if function is None:
         return Entry(*told, Verdict.UNCHECKED, Severity.NONE, (), "", statement.section)
     finding = function(wanted, seed)

@@ -27,7 +27,7 @@ def badge_html(found: Entry) -> str:
     """A ledger entry as a box: verdict, statement, evidence, repair."""
     return (
         f'<div class="edp-claim edp-{VERDICT_CLASS[found.verdict]} tex2jax_ignore" id="claim-{found.id}">'
-        f"<p>{verdict_html(found)} <strong>{found.number}</strong> <code>{found.id}</code></p>"
+        f"<p>{verdict_html(found)} <strong>{formula_html(f'{found.number}: {found.title}')}</strong></p>"
         f"<p>{formula_html(found.statement)}</p>{evidence_html(found.evidence, found.repair)}</div>"
     )
 

@@ -1,4 +1,4 @@
-"""The ledger page: one row a statement with filters over them, and the bar that sums them up."""
+"""The ledger page: one line a statement with filters over them, and the bar that sums them up."""
 
 import html
 import re
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from elementdp.companion.claims import Effort, Entry, Severity, Verdict, ledger
-from elementdp.companion.report.badge import VERDICT_CLASS, evidence_html
+from elementdp.companion.report.badge import VERDICT_CLASS, evidence_html, verdict_html
 from elementdp.companion.report.display import display_html
 from elementdp.companion.report.formulas import formula_html
 
@@ -65,14 +65,13 @@ def ledger_html(entries: Iterable[Entry], titles: Mapping[str, str]) -> str:
             ("chapter", chapters),
         )
     )
-    head = "".join(
-        f'<th scope="col">{name}</th>' for name in ("In the paper", "Statement", "Verdict", "Severity", "Chapter")
-    )
-    rows = "".join(_row(entry, titles.get(entry.section)) for entry in entries)
+    rows = [_row(entry, titles.get(entry.section)) for entry in entries]
+    half = (len(rows) + 1) // 2
+    columns = "".join(f"<ul>{''.join(part)}</ul>" for part in (rows[:half], rows[half:]))
     return (
         f'<div class="edp-ledger tex2jax_ignore"><p class="edp-filters">{filters}'
         f"<output>{len(entries)} of {len(entries)} statements</output></p>"
-        f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
+        f'<div class="edp-columns">{columns}</div></div>'
     )
 
 
@@ -86,19 +85,30 @@ def _filter(name: str, choices: Mapping[str, str]) -> str:
 
 
 def _row(entry: Entry, title: str | None) -> str:
-    chapter = html.escape(title or entry.section)
-    if title:
-        chapter = f'<a href="{html.escape(entry.section, quote=True)}.html#claim-{entry.id}">{chapter}</a>'
-    wrong = str(entry.severity) if entry.severity is not Severity.NONE else "–"
+    """One line: number, title, verdict and severity, a link to the chapter; it opens to statement and evidence."""
+    severity = f" · {str(entry.severity).split()[0]}" if entry.severity is not Severity.NONE else ""
     data = {"verdict": str(entry.verdict), "severity": str(entry.severity), "chapter": entry.section}
     values = " ".join(f'data-{name}="{html.escape(value, quote=True)}"' for name, value in data.items())
+    chapter = html.escape(title or "", quote=True)
+    link = f'<a href="{entry.section}.html#claim-{entry.id}" title="{chapter}" aria-label="{chapter}">→</a>'
     return (
-        f'<tr class="edp-{VERDICT_CLASS[entry.verdict]}" id="ledger-{entry.id}" {values}>'
-        f'<th scope="row">{html.escape(entry.number)}</th>'
-        f"<td><details><summary>{formula_html(entry.statement)}</summary>"
-        f"{evidence_html(entry.evidence, entry.repair)}<p><code>elementdp claims {entry.id}</code></p></details></td>"
-        f'<td><span class="edp-verdict">{entry.verdict}</span></td><td>{wrong}</td><td>{chapter}</td></tr>'
+        f'<li class="edp-{VERDICT_CLASS[entry.verdict]}" id="ledger-{entry.id}" {values}><details><summary>'
+        f"<b>{formula_html(_short(entry.number))}</b><span>{formula_html(entry.title)}</span>"
+        f"<em>{VERDICT_CLASS[entry.verdict]}{severity}</em></summary>"
+        f"<p>{verdict_html(entry)} <strong>{formula_html(entry.number)}.</strong> {formula_html(entry.statement)}</p>"
+        f"{evidence_html(entry.evidence, entry.repair)}<p><code>elementdp claims {entry.id}</code></p></details>"
+        f"{link if title else ''}</li>"
     )
+
+
+_SHORTER = {"Section ": "§ ", "Definition": "Def.", "Corollary": "Cor.", "Proposition": "Prop.", "Equation": "Eq."}
+
+
+def _short(number: str) -> str:
+    """The paper's number as a line of the ledger has room for it."""
+    for word, short in _SHORTER.items():
+        number = number.replace(word, short)
+    return number.replace("Eq.s", "Eqs.")
 
 
 def book_titles(start: Path | None = None) -> dict[str, str]:

@@ -22,6 +22,7 @@ RULES = [
 ]  # fmt: skip
 """What axe-core is asked: titles, text alternatives, names of controls, headings in order, contrast."""
 SMALLEST = 9  # pixels: text in a figure, on a phone
+DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 
 SEEN = """() => {
     const visible = e => e.checkVisibility();
@@ -63,9 +64,7 @@ Opened = Callable[[str], Page]
 def opened(smoke_book: Built, browser: Browser, request: pytest.FixtureRequest) -> Iterator[Opened]:
     """Open pages, in the light on a desktop and in the dark on a phone; they must load nothing from outside."""
     desktop = request.param == "desktop"
-    context = browser.new_context(
-        viewport={"width": 1280 if desktop else 390, "height": 844}, color_scheme="light" if desktop else "dark"
-    )
+    context = browser.new_context(viewport=DESKTOP if desktop else PHONE, color_scheme="light" if desktop else "dark")
     problems: list[str] = []
 
     def visit(name: str) -> Page:
@@ -114,16 +113,12 @@ def accessibility(page: Page) -> list[dict[str, Any]]:
 
 def test_the_ledger_filters_and_opens_rows(opened: Opened) -> None:
     page = opened("book/ledger.html")
-    assert page.evaluate(
-        "() => { const box = document.querySelector('.edp-ledger');"
-        " return box.querySelector('table').offsetWidth <= box.clientWidth }"
-    )
-    rows = page.locator(".edp-ledger tbody tr")
+    rows = page.locator(".edp-columns > ul > li")
     total = rows.count()
     page.get_by_label("Verdict").select_option("fails")
-    shown = page.locator(".edp-ledger tbody tr:visible")
+    shown = page.locator(".edp-columns > ul > li:visible")
     assert 0 < shown.count() < total
-    assert set(shown.locator(".edp-verdict").all_inner_texts()) == {"fails"}
+    assert {row.get_attribute("data-verdict") for row in shown.all()} == {"fails"}
     assert page.locator(".edp-ledger output").inner_text() == f"{shown.count()} of {total} statements"
     page.get_by_label("Chapter").select_option("accounting/subsampling")
     page.get_by_label("Severity").select_option("privacy broken")
@@ -132,6 +127,22 @@ def test_the_ledger_filters_and_opens_rows(opened: Opened) -> None:
     assert shown.first.locator("details li").first.is_visible()
     page.get_by_label("Verdict").select_option("holds")
     assert shown.count() == 0
+
+
+def test_the_ledger_fits_one_screen(opened: Opened) -> None:
+    page = opened("book/ledger.html")
+    desktop = page.viewport_size is not None and page.viewport_size["width"] == DESKTOP["width"]
+    seen = page.evaluate("""() => {
+        const lines = [...document.querySelectorAll('.edp-columns summary > *')];
+        return {
+            bottom: document.querySelector('.edp-ledger').getBoundingClientRect().bottom + window.scrollY,
+            cut: lines.filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.innerText),
+            smallest: Math.min(...lines.map(e => parseFloat(getComputedStyle(e).fontSize))),
+        };
+    }""")
+    assert not desktop or seen["bottom"] <= DESKTOP["height"]
+    assert not seen["cut"]
+    assert seen["smallest"] >= SMALLEST
 
 
 def test_a_search_shows_excerpts(opened: Opened) -> None:

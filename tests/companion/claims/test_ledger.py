@@ -164,7 +164,7 @@ def test_the_command_prints_the_ledger_as_json():
     assert result.exit_code == 0
     found = json.loads(result.output)
     assert [item["id"] for item in found] == ["post-processing", "composition-advanced"]
-    keys = {"id", "number", "label", "statement", "verdict", "severity", "evidence", "repair", "section"}
+    keys = {"id", "number", "title", "label", "statement", "verdict", "severity", "evidence", "repair", "section"}
     assert all(set(item) == keys for item in found)
     assert (found[1]["number"], found[1]["severity"]) == ("Corollary 2.3, second part", "privacy broken")
 
@@ -217,6 +217,7 @@ def test_the_page_links_only_to_pages_that_exist():
         Entry(
             "a",
             "Lemma <1>",
+            "what",
             "l",
             "x < y",
             Verdict.FAILS,
@@ -225,7 +226,7 @@ def test_the_page_links_only_to_pages_that_exist():
             "use ≤",
             "part/here",
         ),
-        Entry("b", "w", "", "s", Verdict.HOLDS, Severity.NONE, ("printed: 1",), "", "part/missing"),
+        Entry("b", "w", "t", "", "s", Verdict.HOLDS, Severity.NONE, ("printed: 1",), "", "part/missing"),
     ]
     markup = ledger_html(made, {"part/here": "Here"})
     parser = _Links()
