@@ -6,14 +6,13 @@ from fractions import Fraction
 import matplotlib.pyplot as plt
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom
 
 from elementdp.audit.guessing import epsilon_from_guesses
 from elementdp.audit.sampled import claimed_odds, identity_odds
 from elementdp.companion.exhibit import Exhibit
 from elementdp.companion.report.live import show_live
 from elementdp.companion.style import LOOKS, PALETTE
-from elementdp.companion.theory.counting.calibration import unit_sigma
+from elementdp.companion.theory.counting import one_word_errors, unit_sigma
 from elementdp.elements import Partition, user_distance
 
 WORDS = 2000
@@ -66,25 +65,16 @@ def show_distances(one: str, other: str, epsilon: float) -> None:
     show_live("distances", exhibit, {"one": one, "other": other, "epsilon": f"{epsilon:g}"})
 
 
-def one_word_errors(rho: float, n: int, m: int, epsilon: float) -> tuple[float, float, float]:
-    """Sampling, bias and noise of the mean histogram of ``WORDS`` Zipf words, each its own element, at δ = 1e-6.
-
-    E‖M − mp‖² splits into these (Section 3.2), and the counts are binomial: nothing is simulated.
-    """
+def zipf_errors(rho: float, n: int, m: int, epsilon: float) -> tuple[float, float, float]:
+    """Sampling, bias and noise of the mean histogram of ``WORDS`` Zipf words, each its own element, at δ = 1e-6."""
     weights = 1 / (np.arange(WORDS) + 10.0)
-    p = weights / weights.sum()
-    counts = np.arange(m + 1)
-    law = binom.pmf(counts[None, :], m, p[:, None])
-    clipped = np.minimum(counts, rho)
-    mean, second = law @ clipped, law @ clipped**2.0
-    noise = WORDS * (rho * unit_sigma(epsilon, DELTA) / n) ** 2
-    return float((second - mean**2).sum() / n), float(((mean - m * p) ** 2).sum()), float(noise)
+    return one_word_errors(weights / weights.sum(), rho, n, m, unit_sigma(epsilon, DELTA))
 
 
 def show_histogram_error(n: int, m: int, epsilon: float) -> None:
     """The histogram's error against ρ, in its three parts."""
     radii = np.unique(np.round(np.geomspace(1, 100, 30)))
-    parts = np.array([one_word_errors(float(rho), n, m, epsilon) for rho in radii]).T
+    parts = np.array([zipf_errors(float(rho), n, m, epsilon) for rho in radii]).T
     total = parts.sum(axis=0)
     best = int(np.argmin(total))
     figure, axes = plt.subplots()

@@ -1,6 +1,7 @@
 """Exact ordering errors of heavy hitters, and the separation γ of proposition:heavyhitters, printed and repaired."""
 
 import math
+from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
@@ -43,14 +44,25 @@ def misorder_probability_by_conditioning(p_i: float, p_j: float, n: int, m: int,
     return total
 
 
-def expected_ordering_loss(p: NDArray[np.floating], n: int, m: int, sigma: float, gamma: float) -> float:
-    """L_order (eqn:heavyhittersloss with its inequality put right), exactly; equal probabilities are computed once."""
-    values, multiplicity = np.unique(np.asarray(p, dtype=float), return_counts=True)
-    return sum(
-        float(multiplicity[low] * multiplicity[high]) * misorder_probability(values[high], values[low], n, m, sigma)
+def expected_ordering_losses(
+    p: NDArray[np.floating], n: int, m: int, sigma: float, gammas: Sequence[float]
+) -> list[float]:
+    """L_order (eqn:heavyhittersloss with its inequality put right) at each γ, exactly.
+
+    Equal probabilities are computed once.
+    """
+    values, times = np.unique(np.asarray(p, dtype=float), return_counts=True)
+    wrong = {
+        (low, high): float(times[low] * times[high]) * misorder_probability(values[high], values[low], n, m, sigma)
         for low, high in combinations(range(len(values)), 2)
-        if values[high] - values[low] >= gamma
-    )
+        if values[high] - values[low] >= min(gammas)
+    }
+    return [sum(lost for (low, high), lost in wrong.items() if values[high] - values[low] >= one) for one in gammas]
+
+
+def expected_ordering_loss(p: NDArray[np.floating], n: int, m: int, sigma: float, gamma: float) -> float:
+    """L_order at one γ."""
+    return expected_ordering_losses(p, n, m, sigma, [gamma])[0]
 
 
 def printed_gamma(n: int, m: int, d: int, t: float, sigma: float, p1: float) -> float:

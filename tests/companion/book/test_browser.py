@@ -115,7 +115,7 @@ def test_the_ledger_filters_and_opens_rows(opened: Opened) -> None:
     page = opened("book/ledger.html")
     rows = page.locator(".edp-columns > ul > li")
     total = rows.count()
-    page.get_by_label("Verdict").select_option("fails")
+    page.get_by_role("combobox", name="Verdict").select_option("fails")
     shown = page.locator(".edp-columns > ul > li:visible")
     assert 0 < shown.count() < total
     assert {row.get_attribute("data-verdict") for row in shown.all()} == {"fails"}
@@ -125,7 +125,7 @@ def test_the_ledger_filters_and_opens_rows(opened: Opened) -> None:
     assert 0 < shown.count() < total
     shown.first.locator("summary").click()
     assert shown.first.locator("details li").first.is_visible()
-    page.get_by_label("Verdict").select_option("holds")
+    page.get_by_role("combobox", name="Verdict").select_option("holds")
     assert shown.count() == 0
 
 

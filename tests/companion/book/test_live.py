@@ -25,11 +25,11 @@ from elementdp.cli import cli
 from elementdp.companion.report.figures import figure_html
 from elementdp.companion.report.lessons import (
     PARTITIONS,
-    one_word_errors,
     show_audit_game,
     show_counterexample,
     show_distances,
     show_histogram_error,
+    zipf_errors,
 )
 from elementdp.companion.report.live import show_calculator, show_live
 from elementdp.companion.theory.exhibits.sampling import two_densities
@@ -335,11 +335,11 @@ def test_the_histogram_s_error_has_three_parts(live: Opened) -> None:
     page = live("histogram", rho=4, n=200, m=60, epsilon=2, seed=5)
     rho, *parts, total, best, least, private, paid = numbers(told(page))
     assert rho == 4
-    assert parts == pytest.approx(one_word_errors(4, 200, 60, 2.0), rel=6e-3)
+    assert parts == pytest.approx(zipf_errors(4, 200, 60, 2.0), rel=6e-3)
     assert total == pytest.approx(sum(parts), rel=6e-3)
-    near = [sum(one_word_errors(best + step, 200, 60, 2.0)) for step in (-1, 0, 1)]
+    near = [sum(zipf_errors(best + step, 200, 60, 2.0)) for step in (-1, 0, 1)]
     assert near[1] == min(near) == pytest.approx(least, rel=6e-3)
-    sampling, bias, noise = one_word_errors(private, 200, 60, 2.0)
+    sampling, bias, noise = zipf_errors(private, 200, 60, 2.0)
     assert paid == pytest.approx(sampling + bias + noise / 0.9, rel=0.03)
     page.get_by_role("button", name="Choose ρ privately again").click()
     assert numbers(told(page))[-2] != private

@@ -152,3 +152,23 @@ def test_a_statement_whose_page_exists_has_its_badge_there(smoke_book: Built) ->
         if page in pages:
             text = (smoke_book.index.parent / f"{page}.html").read_text()
             assert f'id="claim-{claim.id}"' in text, (claim.id, page)
+
+
+def test_a_printed_statement_that_fails_stands_in_a_box_that_says_so(smoke_book: Built) -> None:
+    html = smoke_book.index.parent / "book"
+    lines = re.findall(r'id="ledger-([\w-]+)" data-verdict="([^"]+)"', (html / "ledger.html").read_text())
+    failing = {claim for claim, verdict in lines if verdict == "fails"}
+    assert failing
+    for notebook in read_all(Project(ROOT)):
+        boxes = re.findall(r"```\{prf:(\w+)\} ([^\n]*)\n:label: [^\n]*\n([^\n]*)", project_text(notebook.page))
+        for kind, title, after in boxes:  # definitions are the paper's, and none of them fails
+            assert kind == "definition" or ("of the paper" in title) == ("as-printed-" in after), (notebook.name, title)
+        failing -= {after.removeprefix(":class: as-printed-") for *_, after in boxes}
+        built = (html.parent / f"{notebook.page}.html").read_text()
+        assert built.count("as-printed edp-") == sum("as-printed-" in after for *_, after in boxes), notebook.name
+    # The experiments are sentences of the paper, each beside ours in a table.
+    assert all(CATALOGUE[claim].section.startswith("experiments/") for claim in failing), failing
+
+
+def project_text(page: str) -> str:
+    return (ROOT / f"{page}.md").read_text()

@@ -21,6 +21,7 @@ from elementdp.companion.theory.counting.histograms import (
     cluster_sensitivity,
     histogram_noise_sd,
     mean_histogram,
+    one_word_errors,
 )
 from elementdp.companion.theory.counting.projection import project, projected_means
 from elementdp.companion.theory.counting.radius import rho_for, two_stage_histogram, validate_rho

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
+from scipy.stats import binom
 
 from elementdp.companion.theory.counting.calibration import Calibration, unit_sigma
 from elementdp.companion.theory.counting.projection import projected_means
@@ -66,3 +67,17 @@ def mean_histogram(
     mean = projected_means(counts, clusters, [rho])[0]
     guarantee = Guarantee(epsilon, delta, protected_unit(clusters))
     return HistogramRelease(mean + sd * rng.standard_normal(mean.size), guarantee, rho, sd)
+
+
+def one_word_errors(p: NDArray[np.float64], rho: float, n: int, m: int, sigma: float) -> tuple[float, float, float]:
+    """Sampling, bias and noise of the mean histogram of words with probabilities ``p``, each its own element.
+
+    E‖M − mp‖² splits into these (Section 3.2), and the counts are binomial: nothing is simulated. ``sigma`` is the
+    noise at sensitivity 1.
+    """
+    counts = np.arange(m + 1)
+    law = binom.pmf(counts[None, :], m, p[:, None])
+    clipped = np.minimum(counts, rho)
+    mean, second = law @ clipped, law @ clipped**2.0
+    sampling, bias = float((second - mean**2).sum()) / n, float(((mean - m * p) ** 2).sum())
+    return sampling, bias, p.size * (rho * sigma / n) ** 2
