@@ -2,6 +2,7 @@
 
 import string
 from collections.abc import Iterable, Iterator
+from urllib.parse import urlsplit
 
 from pybtex.database import Entry as Reference
 from pybtex.style.formatting.plain import Style as PlainStyle
@@ -31,6 +32,8 @@ class AuthorYearStyle(PlainStyle):  # type: ignore[misc]
 
     default_label_style = AuthorYearLabels
 
-    def format_url(self, _entry: Reference) -> object:
-        """An address without identifier is a search for the title, and says so."""
-        return href[field("url", raw=True), "find it by its title"]
+    def format_url(self, entry: Reference) -> object:
+        """The name of the site; an address that is only a search for the title says so."""
+        host = urlsplit(entry.fields["url"]).hostname
+        words = "find it by its title" if host == "scholar.google.com" else f"at {host}"
+        return href[field("url", raw=True), words]
