@@ -60,7 +60,7 @@ function ratio([a, b], [c, d], K) {
 
 dp.figures.counterexample = (box, start) => figure(box, start, {
 	q: { label: "Chance q of being drawn", range: [0.01, 0.99], value: 0.5 },
-	odds: { label: "Odds e^ε of one answer", range: [1, 20], value: 3 },
+	odds: { label: "Odds eᵋ of one answer", range: [1, 20], value: 3 },
 	K: { label: "Elements K", range: [1, 30], whole: true, value: 2 },
 }, ({ K }, { answer, graphs, panel }) => {
 	const q = fraction(panel.made.q.text()), x = fraction(panel.made.odds.text());
@@ -129,7 +129,7 @@ dp.figures.distances = (box, start) => figure(box, start, {
 	epsilon: { label: "ε of one element", range: [0.1, 5], value: 1 },
 }, ({ one, other, partition, epsilon }, { answer }) => {
 	const found = differing([one, other], KEYS[partition]), D = found.length, power = D * epsilon;
-	say(answer, make("b", {}, `Distance ${D}`), `The odds of one user against the other move by at most e^${digits(power)}, a factor `
+	say(answer, make("b", {}, `Distance ${D}`), `The odds of one user against the other move by at most exp(${digits(power)}), a factor `
 		+ `${power < 30 ? digits(exp(power), 1) : "beyond any use"}.`,
 	D ? `They differ in: ${found.slice(0, 12).join(", ")}${D > 12 ? ", …" : ""}.` : "They are the same.");
 }, 0);
@@ -263,7 +263,7 @@ dp.figures.audit = (box, start) => {
 	figure(box, start, {
 		sampler: { label: "Sampled are", choices: { users: "users", pairs: "(user, element) pairs" }, value: "users" },
 		q: { label: "Chance q of being drawn", range: [0.02, 0.5], value: 0.1 },
-		odds: { label: "Odds e^ε of one answer", range: [2, 30], value: 9 },
+		odds: { label: "Odds eᵋ of one answer", range: [2, 30], value: 9 },
 		K: { label: "Elements K", range: [1, 12], whole: true, value: 8 },
 	}, (now, holders) => {
 		const { sampler, q, odds, K } = values = now, exponent = sampler === "pairs" ? 1 : K;

@@ -245,6 +245,8 @@ def sampler_noise(elements: Sequence[int], users: int, q: float, steps: int, eps
     )
     axis.set(ylim=(min(pairs) / 2, None))
     axis.set_xticks(elements, [str(count) for count in elements])
+    ticks = [tick for tick in (1, 2, 5, 10, 20, 50, 100, 200, 500) if min(pairs) / 2 < tick < 2 * max(sampled)]
+    axis.set_yticks(ticks, [str(tick) for tick in ticks])
     axis.minorticks_off()
     axis.legend()
     return Exhibit(

@@ -14,9 +14,10 @@ from elementdp.companion.report.lessons import (
 from elementdp.companion.report.live import show_calculator, show_live
 from elementdp.companion.report.records import glue, record_result, record_source
 from elementdp.companion.report.tables import table
-from elementdp.companion.style import PALETTE, use_style
+from elementdp.companion.style import LOOKS, PALETTE, use_style
 
 __all__ = [
+    "LOOKS",
     "PALETTE",
     "badge",
     "bubbles",

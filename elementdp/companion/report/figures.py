@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from elementdp.companion.report.display import display_html
+from elementdp.companion.report.formulas import typeset
 from elementdp.companion.style import INK, PALETTE, RULE
 from elementdp.errors import ArgumentError
 
@@ -61,7 +62,7 @@ def figure_html(figure: Figure, alt: str, caption: str = "", *, name: str = "") 
         data = base64.b64encode(buffer.getvalue()).decode()
         picture = f'<img alt="{label}" {least} src="data:image/png;base64,{data}"/>'
     anchor = f' id="{html.escape(name, quote=True)}"' if name else ""
-    below = f'<figcaption class="tex2jax_process">{caption}</figcaption>' if caption else ""
+    below = f'<figcaption class="tex2jax_process">{typeset(caption)}</figcaption>' if caption else ""
     return f'<figure class="edp-figure"{anchor}>{picture}{below}</figure>'
 
 

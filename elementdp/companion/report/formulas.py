@@ -5,12 +5,29 @@ import re
 
 _BRACED = r"\{((?:[^{}]|\{[^{}]*\})*)\}"
 _BRACKETED = r"\(((?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\)"
-_RAISED = re.compile(rf"\^(?:{_BRACED}|{_BRACKETED}|([-−+]?[\w.∞]+|\*))")
+_RAISED = re.compile(rf"\^(?:{_BRACED}|{_BRACKETED}|([-−+]?\w+(?:\.\w+)*|∞|\*))")
 _LOWERED = re.compile(rf"((?:[α-ωΑ-Ω]|(?<![\w`])[A-Za-z])[²³⁻¹]*)_(?:{_BRACED}|(\w+))")
+_SCIENTIFIC = re.compile(r"(?<![\w.])(\d(?:\.\d+)?)e([-+]?)0*(\d+)(?!\w)")
+_AS_IT_IS = re.compile(r"(\\\(.*?\\\)|<code>.*?</code>|<[^>]*>)", re.DOTALL)
 
 
 def formula_html(text: str) -> str:
-    """The text with ``x^{…}``, ``x^(…)``, ``x^2`` raised and ``x_i`` lowered, everything else escaped."""
-    escaped = html.escape(text, quote=False)
-    raised = _RAISED.sub(lambda found: f"<sup>{next(filter(None, found.groups()))}</sup>", escaped)
+    """The text, escaped, with ``x^{…}``, ``x^(…)``, ``x^2`` raised, ``x_i`` lowered and ``1e-06`` as a power of ten."""
+    return typeset(html.escape(text, quote=False))
+
+
+def typeset(markup: str) -> str:
+    """The same for a text that is markup already: tags, code and TeX in ``\\( \\)`` stay as they are."""
+    parts = _AS_IT_IS.split(markup)
+    return "".join(part if place % 2 else _typeset(part) for place, part in enumerate(parts))
+
+
+def _typeset(text: str) -> str:
+    powers = _SCIENTIFIC.sub(_power, text)
+    raised = _RAISED.sub(lambda found: f"<sup>{next(filter(None, found.groups()))}</sup>", powers)
     return _LOWERED.sub(lambda found: f"{found[1]}<sub>{found[2] or found[3]}</sub>", raised)
+
+
+def _power(found: "re.Match[str]") -> str:
+    factor = "" if found[1] == "1" else f"{found[1]} · "
+    return f"{factor}10^{{{'−' if found[2] == '-' else ''}{found[3]}}}"

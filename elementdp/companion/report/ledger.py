@@ -46,10 +46,11 @@ def bar_html(entries: list[Entry]) -> str:
         for verdict, count in tally(entries).items()
         if count
     )
-    words = "; ".join(f"{name}: {count}" for name, count in severities(entries).items())
+    found = severities(entries)
+    words = ", ".join(f"{name} in {count}" for name, count in found.items())
     return (
         f'<div class="edp-bar"><ul aria-label="Verdicts on {len(entries)} statements">{parts}</ul>'
-        f"<p>What is wrong where something is: {words}.</p></div>"
+        f"<p>Of the {sum(found.values())} that do not hold as printed: {words}.</p></div>"
     )
 
 

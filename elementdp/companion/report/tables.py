@@ -4,6 +4,7 @@ import html
 from collections.abc import Iterable, Sequence
 
 from elementdp.companion.report.display import display_html
+from elementdp.companion.report.formulas import formula_html
 
 Rows = Iterable[Sequence[object]]
 
@@ -19,9 +20,9 @@ def table(header: Sequence[str], rows: Rows, caption: str = "", *, name: str = "
 
 def table_html(header: Sequence[str], rows: Rows, caption: str = "", *, name: str = "") -> str:
     """The table as markup."""
-    head = "".join(f'<th scope="col">{html.escape(title)}</th>' for title in header)
-    lines = "".join("<tr>" + "".join(f"<td>{html.escape(_cell(cell))}</td>" for cell in row) + "</tr>" for row in rows)
-    title = f"<caption><span>{html.escape(caption)}</span></caption>" if caption else ""
+    head = "".join(f'<th scope="col">{formula_html(title)}</th>' for title in header)
+    lines = "".join("<tr>" + "".join(f"<td>{formula_html(_cell(cell))}</td>" for cell in row) + "</tr>" for row in rows)
+    title = f"<caption><span>{formula_html(caption)}</span></caption>" if caption else ""
     anchor = f' id="{html.escape(name, quote=True)}"' if name else ""
     return (
         f'<div class="edp-table tex2jax_process"{anchor} tabindex="0" role="group">'

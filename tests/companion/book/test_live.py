@@ -294,7 +294,7 @@ def numbers(text: str) -> list[float]:
 def test_the_counterexample_counts_in_fractions(live: Opened, q: str, odds: str, elements: int) -> None:
     page = live("counterexample")
     fill(page, "Chance q of being drawn", q)
-    fill(page, "Odds e^ε of one answer", odds)
+    fill(page, "Odds eᵋ of one answer", odds)
     fill(page, "Elements K", str(elements))
     printed = claimed_odds(Fraction(odds), Fraction(q))
     true = identity_odds(Fraction(odds), elements, Fraction(q))
@@ -390,7 +390,7 @@ SHOWN: dict[
         ),
         {"Steps T": "30", "δ": "1e-5", "Elements per user": "3", "Target ε": "2"},
     ),
-    "counterexample": (lambda: show_counterexample(Fraction(3), Fraction(1, 2)), {"Odds e^ε of one answer": "3"}),
+    "counterexample": (lambda: show_counterexample(Fraction(3), Fraction(1, 2)), {"Odds eᵋ of one answer": "3"}),
     "densities": (
         lambda: show_live("densities", two_densities(), {"r": 4, "sigma": 2, "q": 0.3}),
         {"Other elements add r": "4", "Noise σ": "2"},

@@ -11,7 +11,7 @@ from elementdp.companion.theory.paper_settings import PAPER_SETTINGS
 from elementdp.privacy import Band, Sampler, account, calibrate, rounded_down, rounded_up
 
 PRINTED, USERS, PAIRS = (LOOKS[f"element, {name}"] for name in ("as printed", "users sampled", "pairs sampled"))
-_CURVES = [("blue", "-"), ("vermillion", "--"), ("green", "-."), ("orange", ":")]
+_DASHES = ("-", "--", "-.", (0, (5, 1)))
 
 
 SETTINGS = dict(zip(("Flickr", "CIFAR 8000", "CIFAR 2000", "logistic"), PAPER_SETTINGS, strict=True))
@@ -57,14 +57,14 @@ def true_against_rate(targets: Sequence[float], rates: Sequence[float], bounds: 
     figure, axes = plt.subplots(1, len(targets), figsize=(6.0, 3.8), squeeze=False, sharex=True)
     for axis, target in zip(axes[0], targets, strict=True):
         for i, bound in enumerate(bounds):
-            colour, dash = _CURVES[i % len(_CURVES)]
+            shade, dash = 0.4 + 0.6 * i / len(bounds), _DASHES[i % len(_DASHES)]
             some = [bands[target, q, bound] for q in rates]
             low, up = [b.low for b in some], [b.up for b in some]
-            axis.fill_between(rates, low, up, color=PALETTE[colour], alpha=0.25, lw=0)
-            axis.plot(rates, up, color=PALETTE[colour], ls=dash, label=f"M = {bound}")
+            axis.fill_between(rates, low, up, color=USERS.colour, alpha=0.25 * shade, lw=0)
+            axis.plot(rates, up, color=USERS.colour, alpha=shade, ls=dash, label=f"M = {bound}")
         anyone = [bands[target, q, None].up for q in rates]
-        axis.plot(rates, anyone, color=PALETTE["purple"], ls=":", marker=".", label="any number")
-        axis.axhline(target, color=PRINTED.colour, ls=(0, (1, 1)), label="claimed")
+        axis.plot(rates, anyone, color=USERS.colour, ls=":", marker=".", label="any number")
+        axis.axhline(target, color=PRINTED.colour, ls=PRINTED.dash, label="claimed")
         axis.set(xscale="log", yscale="log", xlabel="sampling rate q", title=f"claimed ε = {target:g}")
     axes[0][0].set_ylabel("true ε, users sampled")
     axes[0][-1].legend(fontsize=9)

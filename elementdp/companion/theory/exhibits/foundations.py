@@ -11,7 +11,7 @@ from elementdp.audit.composition import optimal_delta_equal
 from elementdp.audit.finite import Distribution
 from elementdp.audit.programs import sharp_group_delta, worst_group_delta
 from elementdp.companion.exhibit import Exhibit
-from elementdp.companion.style import PALETTE
+from elementdp.companion.style import INK, PALETTE
 from elementdp.companion.theory.inference import all_or_none, independent_belief, knowing_the_rest, odds_moved
 from elementdp.elements import Partition, sample_distance
 from elementdp.privacy import Guarantee, Unit
@@ -66,7 +66,7 @@ def coarser_distances(pairs: Sequence[tuple[list[dict[str, int]], list[dict[str,
     figure, axes = plt.subplots(figsize=(6, 3.2))
     for shift, found, label, colour, hatch in (
         (-0.2, fine_found, "three elements", "blue", ""),
-        (0.2, coarse_found, "two of them merged", "orange", "//"),
+        (0.2, coarse_found, "two of them merged", "grey", "//"),
     ):
         counts = np.bincount(found, minlength=len(positions))
         axes.bar(positions + shift, counts, 0.4, label=label, color=PALETTE[colour], hatch=hatch)
@@ -94,7 +94,7 @@ def group_growth(epsilon: float, distances: Sequence[int], small: float = 1e-6) 
     axes.semilogy(distances, printed, "--", label="printed: $D e^{(D-1)\\varepsilon}$", color=PALETTE["vermillion"])
     label = "sharp: $(e^{D\\varepsilon}-1)/(e^{\\varepsilon}-1)$"
     axes.semilogy(distances, sharp, "-", label=label, color=PALETTE["blue"])
-    axes.semilogy(distances, worst, "o", label="worst chain, linear program", color=PALETTE["green"])
+    axes.semilogy(distances, worst, "o", label="worst chain, linear program", color=INK)
     axes.set(xlabel="changed elements $D$", ylabel="δ at $D\\varepsilon$, in units of δ")
     axes.legend()
     loss = printed[-1] / sharp[-1]
@@ -123,11 +123,11 @@ def composed_levels(counts: Sequence[int], part: tuple[float, float], slack: flo
     for values, name, colour, dash in zip(
         columns[1:5],
         ("basic", "printed", "repaired", "optimal"),
-        ("grey", "vermillion", "blue", "green"),
+        (PALETTE["grey"], PALETTE["vermillion"], PALETTE["blue"], INK),
         (":", "--", "-", "-."),
         strict=True,
     ):
-        left.loglog(columns[0], values, label=name, color=PALETTE[colour], ls=dash)
+        left.loglog(columns[0], values, label=name, color=colour, ls=dash)
     left.set(xlabel="mechanisms $k$", ylabel="ε of the composition", title="loose in ε")
     left.legend()
     right.semilogx(columns[0], columns[5], color=PALETTE["vermillion"], marker="o", ms=3)

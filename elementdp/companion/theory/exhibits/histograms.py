@@ -96,7 +96,7 @@ def radius_errors(words: ZipfWords, partitions: Sequence[int], repeats: int, eps
         axes.loglog(rhos, predicted, ls=DASHES[place % 4], **look, label=f"K = {k}")
         axes.loglog(rhos[::step], measured, ls="none", marker="os^v"[place % 4], **look)
         rows += [(k, rho, *pair) for rho, *pair in zip(rhos[::step], predicted[::step], measured, strict=True)]
-    axes.set(xlabel="radius ρ", ylabel="squared error")
+    axes.set(xlabel="radius ρ", ylabel="squared error", title="stand-in: simulated words")
     axes.legend()
     return Exhibit(
         name="fig-histogram-rho",
@@ -126,6 +126,7 @@ def price_of_privacy(words: ZipfWords, counts: Sequence[int], user_counts: Seque
         panels[1].loglog(user_counts, ratios, look.dash, color=look.colour, marker=look.marker, label=label)
         said.append(f"from {ratios[0]:.3g} to {ratios[-1]:.3g} at {label} level")
         rows += [(k, n, 4.0, ratio) for n, ratio in zip(user_counts, ratios, strict=True)]
+    figure.suptitle("stand-in: simulated words")
     panels[0].set(xlabel="clusters K", ylabel="error / error without privacy", title=f"n = {words.n}")
     panels[1].set(xlabel="users n", title="ε = 4")
     panels[1].set_xticks(user_counts, labels=[str(n) for n in user_counts], rotation=45)

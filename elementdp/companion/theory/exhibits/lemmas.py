@@ -6,6 +6,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from elementdp.companion.exhibit import Exhibit
+from elementdp.companion.style import INK
 from elementdp.companion.theory.exhibits.limits import COLOURS, MARKERS
 from elementdp.companion.theory.iteration import NoisySteps
 from elementdp.companion.theory.lemmas import LemmaErrors, one_step_distance, predicted_rates
@@ -27,7 +28,7 @@ _LABELS = {
 def lemma_curves(problem: Population, setting: NoisySteps, measured: Mapping[int, LemmaErrors]) -> Exhibit:
     """Each lemma's quantity against k, beside the rate of its proof."""
     sizes, wanted = list(measured), predicted_rates(setting.beta)
-    figure, axes = plt.subplots(figsize=(6, 4.4))
+    figure, axes = plt.subplots(figsize=(6, 5.0))
     rows, falling = [], 0
     for (name, (label, where)), colour, marker in zip(_LABELS.items(), COLOURS, MARKERS, strict=True):
         # Only H and Σ enter the fifth: no need to simulate.
@@ -42,7 +43,7 @@ def lemma_curves(problem: Population, setting: NoisySteps, measured: Mapping[int
     axes.set(xlabel="steps k = n", ylabel="size of the term")
     axes.set_xticks(sizes, [str(k) for k in sizes])
     axes.minorticks_off()
-    axes.legend(ncols=2, fontsize=9, loc="center left", bbox_to_anchor=(0.0, 0.4))
+    figure.legend(ncols=2, loc="outside lower center")
     last = measured[sizes[-1]]
     return Exhibit(
         name="fig-lemmas",
@@ -72,8 +73,8 @@ def recursion_picture(problem: Population, alpha: float = 0.05) -> Exhibit:
     beyond = float(levels[np.argmax(actual > printed)])
     figure, axes = plt.subplots(figsize=(6, 3.4))
     for values, colour, dash, label in (
-        (repaired, COLOURS[2], "-.", "bound, repaired"),
-        (actual, COLOURS[0], "-", "exact mean"),
+        (repaired, COLOURS[0], "-", "bound, repaired"),
+        (actual, INK, "-.", "exact mean"),
         (printed, COLOURS[1], "--", "bound, as printed"),
     ):
         axes.plot(levels, values, color=colour, linestyle=dash, label=label)

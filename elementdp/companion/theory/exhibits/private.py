@@ -53,9 +53,9 @@ def sampler_laws(n: int, m: int, replications: int, rng: np.random.Generator) ->
             tests = covariance_agreement(draws, finite).pvalue, normality_pvalue(draws)
             rows.append((world, name, seen, float(finite[0, 0]), float(limit[0, 0]), *tests))
             label = name if i == 0 else None
-            colour = list(PALETTE.values())[j]
+            colour = PAIRS.colour if sampler is Sampler.POISSON_PAIRS else USERS.colour
             axes.errorbar(
-                [place], [seen], yerr=[band * seen], color=colour, marker="os^"[j], capsize=4, ls="none", label=label
+                [place], [seen], yerr=[band * seen], color=colour, marker="soD"[j], capsize=4, ls="none", label=label
             )
             axes.plot([place - 0.3, place + 0.3], [finite[0, 0]] * 2, color=PALETTE["grey"], linestyle="-")
     axes.set(xticks=[1, 5], xticklabels=["elements pull together", "elements pull apart"], ylim=(0, None))
@@ -85,7 +85,7 @@ def privacy_rate(
     )
     ten = [account(run(Sampler.POISSON_USERS, n, m, 1.0, sigma, 10), delta) for n in bounded_sizes]
     figure, axes = plt.subplots(figsize=(6, 4))
-    axes.loglog(sizes, users, color=PALETTE["purple"], marker="s", label="users sampled, any number of elements")
+    axes.loglog(sizes, users, color=USERS.colour, marker="s", label="users sampled, any number of elements")
     low, up = [b.low for b in ten], [b.up for b in ten]
     axes.fill_between(bounded_sizes, low, up, color=USERS.colour, alpha=0.35, lw=0, label="users sampled, M = 10")
     axes.loglog(sizes, printed, color=PRINTED.colour, linestyle="--", label="printed ε(σ)")
@@ -146,7 +146,7 @@ def equal_epsilon(n: int, m: int, delta: float, levels: Sequence[float]) -> Exhi
 
     curves = {
         "printed, ε as claimed": (points(Sampler.POISSON_USERS, None, stated=True), PRINTED.colour, "", "--"),
-        "printed, true ε": (points(Sampler.POISSON_USERS, None), PALETTE["purple"], "s", "-"),
+        "printed, true ε": (points(Sampler.POISSON_USERS, None), USERS.colour, "s", "-"),
         "printed, true ε, M = 3": (points(Sampler.POISSON_USERS, 3), USERS.colour, "v", "-."),
         "repaired, true ε": (points(Sampler.POISSON_PAIRS, None), PAIRS.colour, "o", "-"),
     }

@@ -58,8 +58,8 @@ def level_against_others(q: float, sigma: float) -> Exhibit:
     reached = f"from r = {near[0]:g} on is within one percent of" if near else f"at r = {others[-1]:g} is below"
     figure, axis = plt.subplots(figsize=(6.0, 3.2))
     axis.semilogy(others, levels, color=USERS.colour, label="true level, others add r")
-    axis.axhline(limit, color=PALETTE["purple"], ls="--", label="participation revealed, r → ∞")
-    axis.axhline(1, color=PRINTED.colour, ls=":", label="printed")
+    axis.axhline(limit, color=USERS.colour, ls="-.", label="participation revealed, r → ∞")
+    axis.axhline(1, color=PRINTED.colour, ls=PRINTED.dash, label="printed")
     axis.set(xlabel="sum r of the user's other elements, in units of ρ", ylabel="Rényi level / printed")
     axis.legend()
     return Exhibit(
@@ -81,9 +81,9 @@ def claimed_against_true(run: SubsampledGaussian, delta: float, bounds: Sequence
     figure, axis = plt.subplots()
     axis.fill_between(bounds, [b.low for b in bands], [b.up for b in bands], color=USERS.colour, alpha=0.25, lw=0)
     axis.plot(bounds, [b.up for b in bands], color=USERS.colour, marker="o", label="true, users sampled (band)")
-    axis.axhline(revealed.up, color=PALETTE["purple"], ls="-.", label="true, any number of elements")
-    axis.axhline(stated, color=PRINTED.colour, ls=":", label="claimed in the paper")
-    axis.axhline(pairs.up, color=PAIRS.colour, ls="--", label="true, pairs sampled")
+    axis.axhline(revealed.up, color=USERS.colour, ls="-.", label="true, any number of elements")
+    axis.axhline(stated, color=PRINTED.colour, ls=PRINTED.dash, label="claimed in the paper")
+    axis.axhline(pairs.up, color=PAIRS.colour, ls=PAIRS.dash, label="true, pairs sampled")
     axis.set(xscale="log", yscale="log", xlabel="most elements M of a user", ylabel=f"ε at δ = {delta:g}")
     axis.set_xticks(bounds, [str(bound) for bound in bounds])
     axis.minorticks_off()
@@ -144,12 +144,10 @@ def attack_picture(found: Sequence[Audited], run: SubsampledGaussian, delta: flo
     """What the attack proves on sampled users and on sampled pairs, beside the claim and our bounds."""
     (trials, confidence), places = effort, np.arange(len(found))
     figure, axis = plt.subplots()
-    axis.plot(places, [a.promised_users.up for a in found], "v", color=PALETTE["purple"], ls="-.", label="our ε, users")
-    axis.plot(places, [a.users for a in found], "o", color=USERS.colour, ls="-", label="attack on users: ε is at least")
-    axis.plot(
-        places, [a.pairs for a in found], "s", color=PAIRS.colour, ls="--", label="attack on pairs: ε is at least"
-    )
-    axis.axhline(found[0].claimed, color=PRINTED.colour, ls=":", label="claimed in the paper")
+    axis.plot(places, [a.promised_users.up for a in found], "v-", color=USERS.colour, label="users sampled, our ε")
+    axis.plot(places, [a.users for a in found], "s:", color=USERS.colour, label="users sampled, the attack proves")
+    axis.plot(places, [a.pairs for a in found], "D:", color=PAIRS.colour, label="pairs sampled, the attack proves")
+    axis.axhline(found[0].claimed, color=PRINTED.colour, ls=PRINTED.dash, label="claimed in the paper")
     axis.set(xlabel="elements of the attacked user", ylabel=f"ε at δ = {delta:g}")
     axis.set_xticks(places, [str(a.elements) for a in found])
     axis.legend(fontsize=9)
@@ -164,7 +162,7 @@ def attack_picture(found: Sequence[Audited], run: SubsampledGaussian, delta: flo
         f"{found[0].claimed:.2f}. On sampled pairs {sum(a.pairs > a.claimed for a in found)} of {len(found)} do.",
         caption=f"q = {run.q:g}, σ = {run.sigma:g}, T = {run.steps}, {trials:,} runs a side, confidence {confidence}. "
         f"Above the "
-        f"dotted line the printed guarantee is refuted. Our own bounds are passed by {passed} of {2 * len(found)} "
+        f"dashed line the printed guarantee is refuted. Our own bounds are passed by {passed} of {2 * len(found)} "
         f"attacks.",
         header=("elements k", "attack proves ε ≥", "our ε", "claimed ε", "attack on pairs proves", "our ε for pairs"),
         rows=[(a.elements, a.users, a.promised_users.up, a.claimed, a.pairs, a.promised_pairs.up) for a in found],
