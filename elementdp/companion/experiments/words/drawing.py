@@ -67,7 +67,7 @@ def figure_two(rows: Sequence[tuple[str, Sequence[WordsPoint], float]]) -> Figur
     for (left, right), (name, points, zero) in zip(axes, rows, strict=True):
         draw_errors(left, points, Sensitivity.PRINTED, zero)
         draw_errors(right, points, Sensitivity.RIGHT, zero)
-        left.set(title=f"{name}, as printed", ylabel="error ratio")
+        left.set(title="as printed", ylabel=f"error ratio\n{name}")
         right.set_title("right sensitivity")
     for axis in axes[-1]:
         axis.set_xlabel("privacy level ε")

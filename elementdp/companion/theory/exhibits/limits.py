@@ -63,8 +63,7 @@ def models_picture() -> Exhibit:
         figure=figure,
         alt="Three models of a loss built at one point: the loss itself, its tangent, and the tangent cut off at zero. "
         "All three touch at that point and none is above the loss.",
-        caption="Three models built at the dot. The tangent goes on below zero, where no loss is; the other two know "
-        "better.",
+        caption="Three models built at the dot. The tangent falls below zero, as no loss does; the other two do not.",
     )
 
 
