@@ -123,11 +123,9 @@ def price(target: float, rates: Sequence[float]) -> Exhibit:
         figure=figure,
         alt=f"Noise needed for a true ε = {target:g} over the noise of the printed formula. With sampled users it is "
         f"{users[0]:.3g} times at q = {rates[0]:g} and {users[-1]:.3g} times at q = {rates[-1]:g}, beside a dotted "
-        f"line "
-        f"one over the root of q; with sampled pairs it is {cost} throughout.",
+        f"line one over the root of q; with sampled pairs it is {cost} throughout.",
         caption=f"Flickr settings, ε = {target:g}. With sampled pairs, counted exactly, it takes {cost} the noise of "
-        f"the "
-        "paper's formula.",
+        f"the paper's formula.",
         header=("q", "users sampled", "pairs sampled"),
         rows=list(zip(rates, users, pairs, strict=True)),
         numbers={"price-users": f"{users[0]:.3g}", "price-pairs": rounded_up(max(pairs))},

@@ -102,8 +102,7 @@ def group_growth(epsilon: float, distances: Sequence[int], small: float = 1e-6) 
         name="fig-group-privacy",
         figure=figure,
         alt="Three curves of the growth of δ with the number of changed elements. The linear program's points lie on "
-        "the "
-        f"sharp curve or below it; the printed curve is above it, by a factor {loss:.2f} at D = {distances[-1]}.",
+        f"the sharp curve or below it; the printed curve is above it, by a factor {loss:.2f} at D = {distances[-1]}.",
         caption=f"Group privacy at ε = {epsilon:g}: the printed factor is true and gives away a factor {loss:.3g} at "
         f"D = {distances[-1]}.",
     )
@@ -144,8 +143,7 @@ def composed_levels(counts: Sequence[int], part: tuple[float, float], slack: flo
         caption=f"Composing mechanisms that are ({part[0]:g}, {part[1]:g})-private, δ₀ = {slack:g}. Left: at k = "
         f"{last[0]} "
         f"the printed ε is {last[2] / last[4]:.3g} times the optimal one; “repaired” is the smaller of both parts of "
-        f"the "
-        "theorem. Right: above the dotted line the printed guarantee is false.",
+        f"the theorem. Right: above the dotted line the printed guarantee is false.",
         header=("k", "basic ε", "printed ε", "repaired ε", "optimal ε", "true δ / printed δ"),
         rows=rows,
         numbers={

@@ -84,11 +84,9 @@ def recursion_picture(problem: Population, alpha: float = 0.05) -> Exhibit:
         name="fig-recursion",
         figure=figure,
         alt=f"Mean squared distance from θ̂ after one step from there, against σ. It passes the printed bound, which "
-        f"is flat, "
-        f"at σ = {beyond:g}, and stays below the repaired one for every σ shown.",
+        f"is flat, at σ = {beyond:g}, and stays below the repaired one for every σ shown.",
         caption=f"One step of size α = {alpha:g} from θ_k = θ̂, where c₀ plays no part; exact sums over the logistic "
-        f"problem, "
-        "whose population stands for the sample.",
+        f"problem, whose population stands for the sample.",
     )
 
 

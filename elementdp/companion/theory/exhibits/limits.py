@@ -148,8 +148,7 @@ class SimulatedGrid:
             f"{spread}. Grey band: simulation error of {band:.0%}.",
             caption="Simulated variance over the limit (dots; three σ side by side) and the linearised prediction at "
             f"n = {self.n} (dashes). Grey: 99% simulation error of one dot, ±{band:.0%}; all dots of a panel share "
-            f"their "
-            "samples, so they err together.",
+            f"their samples, so they err together.",
             header=("problem", "cells", "linearised law kept", "limit kept", "normality kept"),
             rows=counts,
             fold=f"Tests at level {level:g} per column and problem",
@@ -225,8 +224,7 @@ class SimulatedGrid:
             name="fig-efficiency",
             figure=figure,
             alt="Variance relative to the optimum against the number of passes, beside the curve one plus one over "
-            "gamma. "
-            f"Robust problem, curve in brackets: {told}.",
+            f"gamma. Robust problem, curve in brackets: {told}.",
             caption="The efficiency factor, seen: σ = 0, β = 0.55, bars are 99% simulation error.",
         )
 
@@ -307,8 +305,7 @@ def approach(
         caption="Logistic problem, γ = 1, σ = ½. Lines on the left: linearised law, exact. Right: bars are two "
         "standard "
         "errors; the proof bounds the bias by n^(1/2−β) up to logarithms. Marks: simulation. Below the dotted lines "
-        "there "
-        "is only simulation error.",
+        "there is only simulation error.",
         numbers={"asy-rates": told},
     )
 

@@ -97,11 +97,9 @@ def privacy_rate(
         figure=figure,
         alt=f"Element-level epsilon against the number of users. The printed rate falls from {printed[0]:.2g} to "
         f"{printed[-1]:.2g}; with users sampled and no bound on their elements the true value stays at "
-        f"{users[-1]:.3g}; "
-        f"with pairs sampled it falls from {pairs[0]:.2g} to {pairs[-1]:.2g}.",
+        f"{users[-1]:.3g}; with pairs sampled it falls from {pairs[0]:.2g} to {pairs[-1]:.2g}.",
         caption=f"m = {m}, γ = 1, σ = {sigma:g}. The band is what is proved, from below and above, for users with at "
-        f"most "
-        "ten elements.",
+        f"most ten elements.",
         numbers={
             "rate-users": f"{sizes[-1]:,}",
             "rate-revealed": f"{users[-1]:.3g}",
@@ -163,11 +161,9 @@ def equal_epsilon(n: int, m: int, delta: float, levels: Sequence[float]) -> Exhi
         name="fig-equal-epsilon",
         figure=figure,
         alt=f"Variance against true epsilon. At epsilon one the printed method claims {stated:.3g} times the best "
-        f"variance "
-        f"but needs {true:.3g} times to be true; the repaired one has {repaired:.3g} times.",
+        f"variance but needs {true:.3g} times to be true; the repaired one has {repaired:.3g} times.",
         caption=f"Limiting variance (trace) over that of the best non-private estimator; n = {n}, m = {m}, γ = 1, "
-        f"elements "
-        "pull together.",
+        f"elements pull together.",
         header=("method", "variance / best at ε = 1"),
         rows=list(costs.items()),
         numbers={
@@ -243,13 +239,10 @@ def partition_picture() -> Exhibit:
     return Exhibit(
         name="fig-partitions",
         figure=figure,
-        alt=f"With users of one or three points the asymptotic variance falls to {changes[0][2]:.2f} of its "
-        f"value as "
-        f"elements are split; with three points each it rises to {changes[1][1]:.2f}. The information rises in "
-        f"both.",
+        alt=f"With users of one or three points the asymptotic variance falls to {changes[0][2]:.2f} of its value as "
+        f"elements are split; with three points each it rises to {changes[1][1]:.2f}. The information rises in both.",
         caption="The same model under finer partitions. Left: users with few and many points; splitting lets the "
-        "latter "
-        "count for more, and the variance falls. Right: all users alike; uneven splitting weights points "
+        "latter count for more, and the variance falls. Right: all users alike; uneven splitting weights points "
         "unequally, and "
         "the variance rises. The Hessian (information) rises with every refinement, so it alone says nothing.",
         numbers={

@@ -98,10 +98,8 @@ def claimed_against_true(run: SubsampledGaussian, delta: float, bounds: Sequence
         name="fig-claimed-against-true",
         figure=figure,
         alt=f"ε against M. The claimed value {stated:.2f} and the pair-sampling value {pairs.up:.2f} are flat. The "
-        f"true "
-        f"value for sampled users starts at {bands[0].up:.2f} and rises to {bands[-1].up:.2f}; for any number of "
-        f"elements "
-        f"it is {revealed.up:.2f}.",
+        f"true value for sampled users starts at {bands[0].up:.2f} and rises to {bands[-1].up:.2f}; for any number of "
+        f"elements it is {revealed.up:.2f}.",
         caption=f"Claimed against true: T = {run.steps} steps, q = {run.q:g}, σ = {run.sigma:g}. The shaded band is "
         f"between "
         "a proved lower and a proved upper bound. Sampling (user, element) pairs keeps the claim for every user.",
