@@ -104,21 +104,21 @@ def gains(epsilon: float, *, own_rates: bool = False) -> Gains:
 
 def rates_figure(curves: Sequence[TrueEpsilons], repaired: TrueEpsilons, marked: float) -> Figure:
     """True ε against q, a band for each setting, with the rate ``marked``, the claim, and the repaired runs."""
-    figure, axes = plt.subplots(figsize=(8.0, 5.6))
+    figure, axes = plt.subplots(figsize=(6.0, 5.6))
     look, printed, pairs = (LOOKS[f"element, {what}"] for what in ("users sampled", "as printed", "pairs sampled"))
     for curve, line, marker in zip(curves, ("-", "--", "-.", ":"), "os^D", strict=False):
         low, up = [band.low for band in curve.bands], [band.up for band in curve.bands]
         axes.fill_between(curve.rates, low, up, color=look.colour, alpha=0.2, lw=0)
-        axes.plot(curve.rates, up, line, color=look.colour, marker=marker, label=f"true ε, {curve.setting.words}")
+        axes.plot(curve.rates, up, line, color=look.colour, marker=marker, label=f"true ε: {curve.setting.words}")
     axes.axhline(curves[0].claimed, color=printed.colour, ls=printed.dash, label="printed for all of them")
     ups = [band.up for band in repaired.bands]
-    axes.plot(repaired.rates, ups, pairs.dash, color=pairs.colour, label=f"pairs sampled, {repaired.setting.words}")
+    axes.plot(repaired.rates, ups, pairs.dash, color=pairs.colour, label=f"pairs sampled: {repaired.setting.words}")
     axes.axvline(marked, color=PALETTE["grey"], lw=1, ls=(0, (2, 2)))
     axes.set(xscale="log", yscale="log", xlabel="sampling rate q", ylabel="true ε of the run")
     ticks = [tick for tick in (1, 3, 10, 30, 100, 300, 1000) if min(ups) / 2 < tick]
     axes.set_yticks(ticks, [str(tick) for tick in ticks])
     axes.minorticks_off()
-    figure.legend(loc="outside lower center", ncols=1, fontsize=10)
+    figure.legend(loc="outside lower center", ncols=1)
     return figure
 
 

@@ -28,7 +28,7 @@ class PaperSetting:
     @property
     def words(self) -> str:
         """The setting in a figure's key."""
-        return f"{self.name} (n = {self.users:,}, T = {self.steps:,}, {self.elements} elements)"
+        return f"{self.name}, n = {self.users:,}, T = {self.steps:,}, M = {self.elements}"
 
     def as_printed(self, q: float, epsilon: float) -> SubsampledGaussian:
         """The run at rate q whose noise makes the paper claim ``epsilon``, at δ = n^-1.1."""
