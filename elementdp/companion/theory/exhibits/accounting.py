@@ -54,7 +54,7 @@ def true_against_rate(targets: Sequence[float], rates: Sequence[float], bounds: 
         for at, run in runs.items()
         for bound in (*bounds, None)
     }
-    figure, axes = plt.subplots(1, len(targets), figsize=(6.0, 3.8), squeeze=False, sharex=True)
+    figure, axes = plt.subplots(1, len(targets), figsize=(6.0, 4.2), squeeze=False, sharex=True)
     for axis, target in zip(axes[0], targets, strict=True):
         for i, bound in enumerate(bounds):
             shade, dash = 0.4 + 0.6 * i / len(bounds), _DASHES[i % len(_DASHES)]
@@ -67,7 +67,7 @@ def true_against_rate(targets: Sequence[float], rates: Sequence[float], bounds: 
         axis.axhline(target, color=PRINTED.colour, ls=PRINTED.dash, label="claimed")
         axis.set(xscale="log", yscale="log", xlabel="sampling rate q", title=f"claimed ε = {target:g}")
     axes[0][0].set_ylabel("true ε, users sampled")
-    axes[0][-1].legend(fontsize=9)
+    figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     high, ends = targets[-1], (rates[0], rates[-1])
     told = "; ".join(
         f"M = {bound}, at most " + " to ".join(f"{bands[high, q, bound].up:.3g}" for q in ends) for bound in bounds
@@ -110,12 +110,12 @@ def price(target: float, rates: Sequence[float]) -> Exhibit:
                 / run.sigma
             )
     users, pairs = found.values()
-    figure, axis = plt.subplots(figsize=(6.0, 3.3))
+    figure, axis = plt.subplots(figsize=(6.0, 4.0))
     axis.loglog(rates, users, color=USERS.colour, marker="o", label="users sampled, any number of elements")
     axis.loglog(rates, [q**-0.5 for q in rates], color=PALETTE["grey"], ls=":", label="$1/\\sqrt{q}$")
     axis.loglog(rates, pairs, color=PAIRS.colour, ls="--", marker="s", label="pairs sampled")
     axis.set(xlabel="sampling rate q", ylabel="σ needed / σ in the paper")
-    figure.legend(loc="outside lower center", ncols=3, fontsize=9)
+    figure.legend(loc="outside lower center", ncols=1)
     low, high = f"{min(pairs):.2f}", f"{max(pairs):.2f}"
     cost = f"{low} times" if low == high else f"{low} to {high} times"
     return Exhibit(

@@ -95,7 +95,7 @@ class SimulatedGrid:
 
     def cloud(self) -> Exhibit:
         """Scaled errors of the robust problem, with the ellipse of the theorem and the best possible one."""
-        figure, panels = plt.subplots(1, 2, figsize=(6, 3.2), sharex=True, sharey=True)
+        figure, panels = plt.subplots(1, 2, figsize=(6, 3.6), sharex=True, sharey=True)
         robust, held, radius = self.problems["robust"], [], stats.chi2.isf(0.05, 2)
         best = robust.sandwich(robust.covariance(robust.optimum))
         for axes, gamma, colour in zip(panels, (0.5, 4.0), COLOURS, strict=False):
@@ -107,7 +107,7 @@ class SimulatedGrid:
             lengths = np.einsum("ra,ab,rb->r", cell.draws, np.linalg.inv(cell.limit), cell.draws)
             held.append(float(np.mean(lengths < radius)))
         panels[0].set_ylabel("√n (θ̄₂ − θ₂*)")
-        panels[1].legend(loc="upper left", fontsize=8)
+        figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
         return Exhibit(
             name="fig-cloud",
             figure=figure,
@@ -263,7 +263,7 @@ def approach(
     """How covariance and bias come to their limits as n = k grows."""
     quiet = grid_settings((0.5,))
     cells = {n: run_grid(problem, n, replications, rng, settings=quiet, gammas=(1.0,)) for n in sizes}
-    figure, panels = plt.subplots(1, 2, figsize=(6, 3.5))
+    figure, panels = plt.subplots(1, 2, figsize=(6, 4.0))
     rates, biases = {}, {}
     for i, setting in enumerate(quiet):
         limit, dash = problem.limit_covariance(1.0, setting.sigma), ["-", "--", "-."][i]
@@ -290,10 +290,10 @@ def approach(
         rates[setting.beta], biases[setting.beta] = ends, (shifts[0], shifts[-1])
     panels[0].axhline(simulation_error(replications) / np.sqrt(2), color=PALETTE["grey"], linestyle=":")
     panels[0].set(title="covariance", xlabel="n = k", ylabel="relative distance from the limit")
-    panels[0].legend(fontsize=8)
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     panels[1].axhline(np.sqrt(2 / replications), color=PALETTE["grey"], linestyle=":")
     panels[1].set(xscale="log", ylim=(0, None), title="bias", xlabel="n = k", ylabel="|mean of √n(θ̄−θ*)|, in sd")
-    panels[1].set_xticks(sizes, [f"{n:g}" for n in sizes], fontsize=8)
+    panels[1].set_xticks(sizes, [f"{n:g}" for n in sizes], rotation=45)
     panels[1].minorticks_off()
     told = "; ".join(f"β = {b:g}: {early:.2f}, then {late:.2f} ({b - 1:.2f})" for b, (early, late) in rates.items())
     shifted = ", ".join(f"{low:.2f} to {high:.2f} for beta {b:g}" for b, (low, high) in biases.items())

@@ -38,7 +38,7 @@ def sampler_laws(n: int, m: int, replications: int, rng: np.random.Generator) ->
     """The variance of the first coordinate under three samplers for two populations, simulated and predicted."""
     setting, gamma = NoisySteps(0.25, 0.7, 0.5), 0.5
     steps, band, rows = round(gamma * n), simulation_error(replications), []
-    figure, axes = plt.subplots(figsize=(6, 3.8))
+    figure, axes = plt.subplots(figsize=(6, 4.4))
     for i, (world, tilt) in enumerate(TILTS.items()):
         people = example_users(tilt)
         rho = people.element_lipschitz
@@ -60,7 +60,7 @@ def sampler_laws(n: int, m: int, replications: int, rng: np.random.Generator) ->
             axes.plot([place - 0.3, place + 0.3], [finite[0, 0]] * 2, color=PALETTE["grey"], linestyle="-")
     axes.set(xticks=[1, 5], xticklabels=["elements pull together", "elements pull apart"], ylim=(0, None))
     axes.set_ylabel("n × variance, first coordinate")
-    axes.legend(fontsize=9)
+    figure.legend(loc="outside lower center", ncols=1)
     told = "; ".join(f"{world}, {name}: {seen:.3g} ({finite:.3g})" for world, name, seen, finite, *_ in rows)
     return Exhibit(
         name="fig-sampler-laws",
@@ -84,14 +84,14 @@ def privacy_rate(
         for sampler in (Sampler.POISSON_USERS, Sampler.POISSON_PAIRS)
     )
     ten = [account(run(Sampler.POISSON_USERS, n, m, 1.0, sigma, 10), delta) for n in bounded_sizes]
-    figure, axes = plt.subplots(figsize=(6, 4))
+    figure, axes = plt.subplots(figsize=(6, 4.8))
     axes.loglog(sizes, users, color=USERS.colour, marker="s", label="users sampled, any number of elements")
     low, up = [b.low for b in ten], [b.up for b in ten]
     axes.fill_between(bounded_sizes, low, up, color=USERS.colour, alpha=0.35, lw=0, label="users sampled, M = 10")
     axes.loglog(sizes, printed, color=PRINTED.colour, linestyle="--", label="printed ε(σ)")
     axes.loglog(sizes, pairs, color=PAIRS.colour, marker="o", label="pairs sampled (repaired)")
     axes.set(xlabel="users n", ylabel=f"element-level ε at δ = {delta:g}")
-    axes.legend(fontsize=9)
+    figure.legend(loc="outside lower center", ncols=1)
     return Exhibit(
         name="fig-privacy-rate",
         figure=figure,
@@ -148,13 +148,13 @@ def equal_epsilon(n: int, m: int, delta: float, levels: Sequence[float]) -> Exhi
         "printed, true ε, M = 3": (points(Sampler.POISSON_USERS, 3), USERS.colour, "v", "-."),
         "repaired, true ε": (points(Sampler.POISSON_PAIRS, None), PAIRS.colour, "o", "-"),
     }
-    figure, axes = plt.subplots(figsize=(6, 4.2))
+    figure, axes = plt.subplots(figsize=(6, 5))
     for name, (found, colour, marker, dash) in curves.items():
         axes.loglog(*zip(*found, strict=True), color=colour, marker=marker, linestyle=dash, label=name)
     axes.set(xlabel=f"element-level ε at δ = {delta:g}", ylabel="variance / best non-private")
     axes.set_yticks([1.5, 2, 5, 10, 20, 50, 100], ["1.5", "2", "5", "10", "20", "50", "100"])
     axes.minorticks_off()
-    axes.legend(fontsize=9)
+    figure.legend(loc="outside lower center", ncols=1)
     costs = {name: _at_one(found) for name, (found, *_) in curves.items()}
     stated, true, three, repaired = costs.values()
     return Exhibit(

@@ -78,7 +78,7 @@ def claimed_against_true(run: SubsampledGaussian, delta: float, bounds: Sequence
     stated, revealed = claimed(run, delta), account(run, delta)
     bands = [account(replace(run, elements_per_user=bound), delta) for bound in bounds]
     pairs = account(replace(run, sampler=Sampler.POISSON_PAIRS), delta)
-    figure, axis = plt.subplots()
+    figure, axis = plt.subplots(figsize=(6.0, 4.6))
     axis.fill_between(bounds, [b.low for b in bands], [b.up for b in bands], color=USERS.colour, alpha=0.25, lw=0)
     axis.plot(bounds, [b.up for b in bands], color=USERS.colour, marker="o", label="true, users sampled (band)")
     axis.axhline(revealed.up, color=USERS.colour, ls="-.", label="true, any number of elements")
@@ -87,7 +87,7 @@ def claimed_against_true(run: SubsampledGaussian, delta: float, bounds: Sequence
     axis.set(xscale="log", yscale="log", xlabel="most elements M of a user", ylabel=f"ε at δ = {delta:g}")
     axis.set_xticks(bounds, [str(bound) for bound in bounds])
     axis.minorticks_off()
-    axis.legend(fontsize=9)
+    figure.legend(loc="outside lower center", ncols=1)
     above = [bound for bound, band in zip(bounds, bands, strict=True) if band.low > stated]
     broken = (
         f"from M = {above[0]} on even the lower end of our band exceeds the claim"
@@ -141,14 +141,14 @@ def symmetrised_table(q: float, sigma: float, bound: int, steps: int, delta: flo
 def attack_picture(found: Sequence[Audited], run: SubsampledGaussian, delta: float, effort: tuple[int, str]) -> Exhibit:
     """What the attack proves on sampled users and on sampled pairs, beside the claim and our bounds."""
     (trials, confidence), places = effort, np.arange(len(found))
-    figure, axis = plt.subplots()
+    figure, axis = plt.subplots(figsize=(6.0, 4.6))
     axis.plot(places, [a.promised_users.up for a in found], "v-", color=USERS.colour, label="users sampled, our ε")
     axis.plot(places, [a.users for a in found], "s:", color=USERS.colour, label="users sampled, the attack proves")
     axis.plot(places, [a.pairs for a in found], "D:", color=PAIRS.colour, label="pairs sampled, the attack proves")
     axis.axhline(found[0].claimed, color=PRINTED.colour, ls=PRINTED.dash, label="claimed in the paper")
     axis.set(xlabel="elements of the attacked user", ylabel=f"ε at δ = {delta:g}")
     axis.set_xticks(places, [str(a.elements) for a in found])
-    axis.legend(fontsize=9)
+    figure.legend(loc="outside lower center", ncols=1)
     broken = [a.elements for a in found if a.users > a.claimed]
     passed = sum((a.users > a.promised_users.up) + (a.pairs > a.promised_pairs.up) for a in found)
     return Exhibit(
