@@ -34,6 +34,6 @@ class AuthorYearStyle(PlainStyle):  # type: ignore[misc]
 
     def format_url(self, entry: Reference) -> object:
         """The name of the site; an address that is only a search for the title says so."""
-        host = urlsplit(entry.fields["url"]).hostname
+        host = urlsplit(entry.fields.get("url", "")).hostname
         words = "find it by its title" if host == "scholar.google.com" else f"at {host}"
         return href[field("url", raw=True), words]
