@@ -55,6 +55,10 @@ def test_every_page_is_there_and_signed(smoke_book: Built) -> None:
         assert text.count('class="edp-provenance"') == 1, page
         assert "<b>Commit</b>" in text
         assert "<b>profile</b> smoke" in text
+    for notebook in read_all(Project(ROOT)):
+        text = (html / f"{notebook.page}.html").read_text()
+        rerun = f"<code>elementdp book run {notebook.name} -p "
+        assert text.count(rerun) == (1 if notebook.code else 0), notebook.name
 
 
 def test_no_page_loads_from_another_host(smoke_book: Built) -> None:
