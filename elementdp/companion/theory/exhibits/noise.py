@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -12,7 +13,7 @@ from elementdp.companion.theory.counting import gaussian_average, laplace_averag
 from elementdp.privacy import Unit, gaussian_delta
 
 DASHES = ("-", "--", "-.", ":")
-REFERENCE = {"color": PALETTE["grey"], "lw": 1, "ls": (0, (1, 1))}
+REFERENCE: dict[str, Any] = {"color": PALETTE["grey"], "lw": 1, "ls": (0, (1, 1))}
 """A thin line to compare with."""
 
 
