@@ -14,6 +14,7 @@ from elementdp.learning.clipping import ClippedSum, GroupClipper, Method
 from elementdp.learning.data import UserData
 from elementdp.learning.domain import Ball, Box, Domain
 from elementdp.learning.loss import element_loss, element_risk
+from elementdp.learning.mapped import mapped_data, unpack_parquet
 from elementdp.learning.models import ModelError
 from elementdp.learning.plan import Noise, Plan, StepSize, Target
 from elementdp.learning.team import LostProcessError, TeamError
@@ -41,5 +42,7 @@ __all__ = [
     "UserData",
     "element_loss",
     "element_risk",
+    "mapped_data",
     "train",
+    "unpack_parquet",
 ]
