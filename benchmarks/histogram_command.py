@@ -73,15 +73,15 @@ def elementdp(path: Path, output: Path) -> Run:
     return measure([sys.executable, "-c", main, "histogram", str(path), *options, *budget])
 
 
-def pipeline_dp_counts(rows: Any, backend: Any, domain: Callable[[str], str]) -> Any:
-    """PipelineDP's counts of (user, page) rows: the privacy id is (user, domain), the partition is the page."""
+def pipeline_dp_counts(rows: Any, backend: Any, domain: Callable[[Any], str]) -> Any:
+    """PipelineDP's counts of rows (user, page, …): the privacy id is (user, domain), the partition is the page."""
     import pipeline_dp
 
     accountant = pipeline_dp.NaiveBudgetAccountant(total_epsilon=BUDGET["epsilon"], total_delta=BUDGET["delta"])
     engine = pipeline_dp.DPEngine(accountant, backend)
     extractors = pipeline_dp.DataExtractors(
         partition_extractor=lambda row: row[1],
-        privacy_id_extractor=lambda row: (row[0], domain(row[1])),
+        privacy_id_extractor=lambda row: (row[0], domain(row)),
         value_extractor=lambda row: 1,
     )
     params = pipeline_dp.AggregateParams(
@@ -103,7 +103,8 @@ def pipeline_dp_release(path: Path) -> None:
 
     table = pq.read_table(path)
     rows = list(zip(table.column("user_id").to_pylist(), table.column("url").to_pylist(), strict=True))
-    print(len(list(pipeline_dp_counts(rows, pipeline_dp.LocalBackend(), cache(domain_of)))))
+    known = cache(domain_of)
+    print(len(list(pipeline_dp_counts(rows, pipeline_dp.LocalBackend(), lambda row: known(row[1])))))
 
 
 def main() -> None:

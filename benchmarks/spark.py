@@ -1,71 +1,107 @@
 """The private histogram on this machine, on Spark, and by PipelineDP on Spark; and what a larger table would take.
 
 All three protect one (user, domain) pair, discover the items privately and count them, on the same Parquet file in the
-same run, each in a process of its own; both Sparks are ``local[2]``. The peer holds rows as Python objects, so it is
-given the smallest table only, and ratios are taken on that.
+same run, each in a process of its own; both Sparks are ``local[2]``. Ours also chooses ρ and estimates what clipping
+removed. The peer is given its bounds, and domains that are looked up once for each page; it holds rows as Python
+objects, so it gets the smaller tables only.
 
-    python benchmarks/spark.py                                  # 1, 3 and 10 million events
-    python benchmarks/spark.py --events 100000 200000
+    python benchmarks/spark.py                                  # 0.1, 1, 3 and 10 million events, the peer up to 3
+    python benchmarks/spark.py --events 100000 200000 300000 --peer-most 100000
+    python benchmarks/spark.py --record                         # and write recorded/spark.json
 
-The last lines are arithmetic: seconds and shuffled bytes are fitted as a line in the number of events, the line is
-compared with the table it has not seen (the largest), and then drawn out to 10¹² events of 10⁹ users.
+``seconds`` are those of the whole process, ``release`` those of the release once Spark is up. Memory is the peak of
+resident memory: of the driver's Python, of the Java process (driver and executor in one), of the Python workers
+together. The last lines are arithmetic: :mod:`elementdp.companion.experiments.cluster` fits lines to all tables but the
+largest, checks them on the largest, and draws them out to 10¹² events of 10⁹ users.
 """
 
 import argparse
 import json
 import os
+import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
-import numpy as np
-from histogram_command import BUDGET, Run, make_events, measure, pipeline_dp_counts, row, version
+import psutil
+from histogram_command import BUDGET, make_events, pipeline_dp_counts, version
+
+from elementdp.companion.experiments.cluster import HERE, PEER, SPARK, Cluster, Measured, arithmetic
+from elementdp.companion.experiments.recorded import FOLDER, read, recording
 
 SLOTS = 2
-CLUSTER_SLOTS = 2_000  # processors of the cluster that the arithmetic is for
-CLUSTER_EVENTS, CLUSTER_USERS = 10**12, 10**9
+ITEMS, ITEM_EVENTS = (100_000, 1_000_000), 100_000  # lists that show what an item costs the driver, and events beside
 
 
-def spark_release(path: Path, logs: Path) -> None:
-    """The release by elementdp on Spark, with Spark's own log of what it shuffled."""
-    session = _session(logs)
+def local_release(path: Path) -> Iterator[None]:
+    """By the engine of this machine."""
+    from elementdp.histogram import Budget, private_histogram
+
+    yield
+    private_histogram(path, user="user_id", item="url", element="domain", privacy=Budget(**BUDGET))
+
+
+def spark_release(path: Path, logs: Path) -> Iterator[None]:
+    """By elementdp on Spark."""
     from elementdp.histogram import Budget, SparkEngine, private_histogram
 
-    result = private_histogram(
+    engine = SparkEngine(session=_session(logs))
+    yield
+    private_histogram(path, user="user_id", item="url", element="domain", privacy=Budget(**BUDGET), engine=engine)
+    engine.session.stop()
+
+
+def items_release(path: Path, logs: Path, items: str) -> Iterator[None]:
+    """By elementdp on Spark, with a public list of items."""
+    from elementdp.histogram import Budget, RowPolicy, SparkEngine, private_histogram
+
+    engine = SparkEngine(session=_session(logs))
+    pages = [f"https://www.site{page % 3000}.org/page/{page}" for page in range(int(items))]
+    yield
+    private_histogram(
         path,
         user="user_id",
         item="url",
         element="domain",
-        privacy=Budget(BUDGET["epsilon"], BUDGET["delta"]),
-        engine=SparkEngine(session=session),
+        privacy=Budget(**BUDGET),
+        items=pages,
+        policy=RowPolicy(unknown_items="drop"),
+        engine=engine,
     )
-    print(result.histogram.num_rows)
+    engine.session.stop()
+
+
+def peer_release(path: Path, logs: Path) -> Iterator[None]:
+    """By PipelineDP on Spark's resilient data sets."""
+    import pipeline_dp
+
+    session = _session(logs)
+    yield
+    rows = session.read.parquet(str(path)).rdd.mapPartitions(_with_domains)
+    backend = pipeline_dp.SparkRDDBackend(session.sparkContext)
+    pipeline_dp_counts(rows, backend, itemgetter(2)).count()
     session.stop()
 
 
-def local_release(path: Path) -> None:
-    """The same on this machine's engine."""
-    from elementdp.histogram import Budget, private_histogram
-
-    privacy = Budget(BUDGET["epsilon"], BUDGET["delta"])
-    print(private_histogram(path, user="user_id", item="url", element="domain", privacy=privacy).histogram.num_rows)
-
-
-def peer_release(path: Path, logs: Path) -> None:
-    """The same by PipelineDP on Spark's resilient data sets."""
-    import pipeline_dp
+def _with_domains(rows: Any) -> Any:
+    """Rows (user, page, domain), with the domain of each page looked up once."""
+    from functools import cache
 
     from elementdp.elements import domain_of
 
-    session = _session(logs)
-    rows = session.read.parquet(str(path)).rdd.map(lambda one: (one["user_id"], one["url"]))
-    backend = pipeline_dp.SparkRDDBackend(session.sparkContext)
-    print(pipeline_dp_counts(rows, backend, domain_of).count())  # a cached function cannot go to a worker
-    session.stop()
+    known = cache(domain_of)
+    return ((row["user_id"], row["url"], known(row["url"])) for row in rows)
 
 
-def _session(logs: Path):  # type: ignore[no-untyped-def]
+RELEASES = {"local": local_release, "spark": spark_release, "items": items_release, "peer": peer_release}
+
+
+def _session(logs: Path) -> Any:
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -76,7 +112,7 @@ def _session(logs: Path):  # type: ignore[no-untyped-def]
         "spark.eventLog.enabled": "true",
         "spark.eventLog.dir": logs.as_uri(),
         "spark.eventLog.compress": "false",
-        "spark.sql.shuffle.partitions": str(4 * SLOTS),
+        "spark.sql.shuffle.partitions": str(2 * SLOTS),
         "spark.driver.memory": "4g",
         "spark.log.level": "ERROR",
     }.items():
@@ -84,11 +120,66 @@ def _session(logs: Path):  # type: ignore[no-untyped-def]
     return builder.getOrCreate()
 
 
-def shuffled(logs: Path) -> int:
+def child(kind: str, *arguments: str) -> None:
+    """One release in this process; the seconds it took once Spark was up are all it prints."""
+    release = RELEASES[kind](Path(arguments[0]), *map(Path, arguments[1:2]), *arguments[2:])
+    next(release)
+    start = time.perf_counter()
+    next(release, None)
+    print(time.perf_counter() - start)
+
+
+def measured(kind: str, path: Path, *arguments: str) -> dict[str, float]:
+    """One release in a process of its own: its times, its processes' peaks of memory (MiB), the bytes it shuffled."""
+    with tempfile.TemporaryDirectory() as logs:
+        command = [sys.executable, __file__, "--child", kind, str(path)]
+        command += [] if kind == "local" else [logs, *arguments]
+        start = time.perf_counter()
+        process = psutil.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        found = _watched(process)
+        said, wrong = (text.decode() for text in process.communicate())
+        if process.returncode:
+            raise SystemExit(f"{' '.join(command)} failed:\n{wrong}")
+        return {
+            "seconds": round(time.perf_counter() - start, 2),
+            "release": round(float(said), 2),
+            **{name: round(value, 1) for name, value in found.items()},
+            "shuffled": _shuffled(Path(logs)),
+        }
+
+
+def _watched(process: psutil.Popen) -> dict[str, float]:
+    """Processor seconds and peaks of memory of a process and all that it starts, looked at ten times a second."""
+    spent: dict[int, float] = {}
+    peaks = {"driver": 0.0, "java": 0.0, "workers": 0.0}
+    while process.poll() is None:
+        now = dict.fromkeys(peaks, 0.0)
+        for one in _family(process):
+            try:
+                with one.oneshot():
+                    times, size = one.cpu_times(), one.memory_info().rss / 2**20
+                    kind = "driver" if one.pid == process.pid else "java" if one.name() == "java" else "workers"
+            except psutil.Error:
+                continue
+            spent[one.pid] = times.user + times.system
+            now[kind] += size
+        peaks = {kind: max(peak, now[kind]) for kind, peak in peaks.items()}
+        time.sleep(0.1)
+    return {"cpu": sum(spent.values()), **peaks}
+
+
+def _family(process: psutil.Popen) -> list[psutil.Process]:
+    try:
+        return [process, *process.children(recursive=True)]
+    except psutil.Error:
+        return []
+
+
+def _shuffled(logs: Path) -> int:
     """The bytes that all tasks wrote for others to read, by Spark's own log."""
     found = 0
     for path in logs.rglob("*"):
-        if path.is_file():
+        if path.is_file() and path.suffix != ".crc":
             for line in path.read_text().splitlines():
                 if '"Shuffle Write Metrics"' in line:
                     metrics = json.loads(line).get("Task Metrics") or {}
@@ -96,61 +187,67 @@ def shuffled(logs: Path) -> int:
     return found
 
 
-def on_spark(kind: str, path: Path) -> tuple[Run, int]:
-    """One process on Spark, and what it shuffled."""
-    with tempfile.TemporaryDirectory() as logs:
-        run = measure([sys.executable, __file__, kind, str(path), logs])
-        return run, shuffled(Path(logs))
+def compared(events: list[int], peer_most: int, seed: int, tables: dict[str, list[dict[str, Any]]]) -> None:
+    """Fill the tables ``runs`` and ``items``, and print each run as it ends."""
+    head = ("seconds", "release", "cpu", "driver", "java", "workers", "shuffled")
+    print(f"{'':28}{'events':>12}" + "".join(f"{name:>12}" for name in head))
+    tables["runs"], tables["items"] = [], []
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "events.parquet")
+        make_events(path, ITEM_EVENTS, seed)
+        for items in ITEMS:
+            found = measured("items", path, str(items))
+            tables["items"].append({"items": items, "events": ITEM_EVENTS, **found})
+            print(f"{f'{items:,} items on Spark':28}{ITEM_EVENTS:>12,}" + "".join(f"{found[k]:>12,}" for k in head))
+        for count in sorted(events):
+            make_events(path, count, seed)
+            for engine, kind in ((HERE, "local"), (SPARK, "spark"), (PEER, "peer")):
+                if kind != "peer" or count <= peer_most:
+                    found = measured(kind, path)
+                    tables["runs"].append({"engine": engine, "events": count, **found})
+                    print(f"{engine:28}{count:>12,}" + "".join(f"{found[k]:>12,}" for k in head), flush=True)
 
 
-def sheet(events: list[int], seconds: list[float], moved: list[float]) -> None:
-    """Slopes from all tables but the largest, checked on the largest; then a table that fits no machine."""
-    slopes = []
-    for name, values in (("seconds", seconds), ("shuffled bytes", moved)):
-        slope, start = np.polyfit(events[:-1], values[:-1], 1)
-        predicted = start + slope * events[-1]
-        print(f"{name}: {slope:.3g} an event; {predicted:.3g} predicted for {events[-1]:,}, {values[-1]:.3g} measured")
-        slopes.append(max(slope, (values[-1] - values[0]) / (events[-1] - events[0])))
-    hours = slopes[0] * SLOTS * CLUSTER_EVENTS / CLUSTER_SLOTS / 3600
-    print(
-        f"{CLUSTER_EVENTS:.0e} events of {CLUSTER_USERS:.0e} users, {CLUSTER_SLOTS:,} processors, by the larger slope: "
-        f"{hours:.2g} hours, {slopes[1] * CLUSTER_EVENTS / 1e12:.2g} TB shuffled "
-        f"({slopes[1] * CLUSTER_EVENTS / CLUSTER_SLOTS / 1e9:.2g} GB a processor); the driver holds the items released "
-        "and one bundle of candidates, whatever the number of events"
-    )
+@contextmanager
+def _kept(record: bool, parameters: dict[str, Any], seed: int) -> Iterator[dict[str, Any]]:
+    """Tables to fill, written to the repository's recorded runs or to a folder that is thrown away."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = FOLDER if record else Path(folder)
+        with recording("spark", parameters, seed, {}, place) as tables:
+            yield tables
+        _told(place)
+
+
+def _told(place: Path) -> None:
+    """Ratios to the peer, and the arithmetic with its check."""
+    recorded = read("spark", place)
+    for peer in recorded.rows("runs", engine=PEER):
+        (ours,) = recorded.rows("runs", engine=SPARK, events=peer["events"])
+        ratios = ", ".join(
+            f"{ours[name] / peer[name]:.2f} of its {name}" for name in ("seconds", "release", "shuffled")
+        )
+        print(f"to the peer on {peer['events']:,} events: {ratios}")
+    if len(recorded.rows("runs", engine=SPARK)) > 2:
+        found = Measured.of(recorded)
+        for name, slope in (("seconds", found.seconds), ("shuffled", found.shuffled)):
+            print(f"{name}: {slope.predicted:,.0f} predicted for the largest, {slope.measured:,.0f} measured")
+        for line in arithmetic(found, Cluster(10**12, 10**9, 10**6, executors=250, processors=8)):
+            print("; ".join(line))
 
 
 def main() -> None:
-    if len(sys.argv) > 2 and sys.argv[1] in ("local", "spark", "peer"):
-        path = Path(sys.argv[2])
-        if sys.argv[1] == "local":
-            return local_release(path)
-        return (spark_release if sys.argv[1] == "spark" else peer_release)(path, Path(sys.argv[3]))
+    if sys.argv[1:2] == ["--child"]:
+        return child(*sys.argv[2:])
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--events", type=int, nargs="+", default=[1_000_000, 3_000_000, 10_000_000])
+    parser.add_argument("--events", type=int, nargs="+", default=[100_000, 1_000_000, 3_000_000, 10_000_000])
+    parser.add_argument("--peer-most", type=int, default=3_000_000)
+    parser.add_argument("--record", action="store_true")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
-    counts, seconds, moved = sorted(given.events), [], []
-    started = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
-    print(f"{started}; Spark {version('pyspark')}, local[{SLOTS}]")
-    print(f"{'':24}{'events':>12}{'seconds':>10}{'CPU s':>10}{'peak MiB':>10}")
-    with tempfile.TemporaryDirectory() as folder:
-        events = Path(folder, "events.parquet")
-        for count in counts:
-            make_events(events, count, given.seed)
-            here = measure([sys.executable, __file__, "local", str(events)])
-            row("this machine", count, here)
-            there, bytes_moved = on_spark("spark", events)
-            row("elementdp on Spark", count, there)
-            seconds.append(there.seconds)
-            moved.append(float(bytes_moved))
-            if count == counts[0]:
-                peer, _ = on_spark("peer", events)
-                row(f"PipelineDP {version('pipeline-dp')}, Spark", count, peer)
-                ratio = f"to the peer on {count:,} events: {peer.seconds / there.seconds:.2f} times as fast on Spark"
-    print("\n" + ratio)
-    if len(counts) > 2:
-        sheet(counts, seconds, moved)
+    parameters = {"slots": SLOTS, "events_a_user": 50, "peer_most": given.peer_most, **BUDGET}
+    parameters |= {name: version(name) for name in ("pyspark", "pipeline-dp", "pyarrow", "numpy")}
+    with _kept(given.record, parameters, given.seed) as tables:
+        compared(given.events, given.peer_most, given.seed, tables)
     return None
 
 

@@ -20,7 +20,7 @@ from elementdp.histogram.errors import TableError
 from elementdp.histogram.events import BATCH_ROWS, Events
 from elementdp.histogram.item_hash import ItemHash
 from elementdp.histogram.items import ItemList
-from elementdp.histogram.naming import Naming
+from elementdp.histogram.naming import Naming, item_sums
 from elementdp.histogram.noise import Integers
 from elementdp.histogram.projection import GroupCounts, pair_sums
 from elementdp.histogram.rows import ItemTexts, RowReader, measured
@@ -137,10 +137,10 @@ class LocalGroups:
 
     def item_weights(self, naming: Naming) -> Iterator[tuple[Keys, Integers]]:
         """The items that groups name and their weights, part by part of the items."""
-        with Spill(("u8", "i8"), _item_sums, part_bytes=self.engine.part_bytes) as weights:
-            for items, given in self._mapped(lambda groups: _item_sums(naming.weights(groups)), "discovering items"):
+        with Spill(("u8", "i8"), item_sums, part_bytes=self.engine.part_bytes) as weights:
+            for items, given in self._mapped(lambda groups: item_sums(naming.weights(groups)), "discovering items"):
                 weights.add(items, given)
-            for items, given in map(_item_sums, weights.parts()):
+            for items, given in map(item_sums, weights.parts()):
                 yield items, given
 
     def item_texts(self, items: Keys) -> list[str]:
@@ -172,15 +172,6 @@ class LocalGroups:
         for done, result in enumerate(in_threads(piece, range(len(self.packed))), start=1):
             yield result
             self.engine.progress(stage, done / len(self.packed))
-
-
-def _item_sums(rows: Rows) -> Rows:
-    """Rows (item, weight) added up by item."""
-    items, weights = rows
-    order = np.argsort(items)
-    items, weights = items[order], weights[order]
-    starts = np.flatnonzero(np.r_[True, items[1:] != items[:-1]]) if len(items) else order
-    return items[starts], np.add.reduceat(weights, starts) if len(starts) else weights
 
 
 def in_threads(function: Callable[[Given], Made], values: Iterable[Given]) -> Iterator[Made]:

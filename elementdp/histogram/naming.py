@@ -2,8 +2,10 @@
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from elementdp.histogram.noise import Integers
 from elementdp.histogram.projection import GridBall, GroupCounts
@@ -44,3 +46,12 @@ class Naming:
             chosen[order[rank < self.most_items]] = True
             groups = groups.keep(chosen)
         return groups
+
+
+def item_sums(rows: tuple[NDArray[Any], ...]) -> tuple[Keys, Integers]:
+    """Rows (item, weight) added up by item."""
+    items, weights = rows
+    order = np.argsort(items)
+    items, weights = items[order], weights[order]
+    starts = np.flatnonzero(np.r_[True, items[1:] != items[:-1]]) if len(items) else order
+    return items[starts], np.add.reduceat(weights, starts) if len(starts) else weights

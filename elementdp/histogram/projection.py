@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from elementdp.elements.grouping import sorted_groups
 from elementdp.errors import ArgumentError, positive
+from elementdp.histogram.errors import TableError
 from elementdp.histogram.noise import Integers
 from elementdp.histogram.values import VALUE_UNITS, value_sensitivity
 
@@ -29,6 +30,7 @@ FRACTION_UNITS = 1 << 40
 
 _LOG_RADIUS = 30
 _ODD = np.uint64(0x9E3779B97F4A7C15)
+_OVERFLOW = "the counts of one user and item add up to more than 64 bits hold"
 LARGEST_RHO = 2.0**40
 
 
@@ -89,7 +91,6 @@ class GroupCounts:
             tuple(column for column in (keys, items, whole, fraction, values) if column is not None)
         )
         counts = sums + fractions / FRACTION_UNITS
-        # Sums that overflowed into the negative go too: the bound √2·R rests on non-negative counts.
         return cls.sorted(keys, items, counts, counts > 0, *valued)
 
     @classmethod
@@ -204,13 +205,30 @@ def _changes(values: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def pair_sums(rows: tuple[NDArray[Any], ...]) -> tuple[NDArray[Any], ...]:
-    """Rows (group, item[, whole[, fraction[, value]]]) added up by pair, sorted; without a count a row counts once."""
+    """Rows (group, item[, whole[, fraction[, value]]]) added up by pair, sorted; without a count a row counts once.
+
+    A sum that 64 bits do not hold is refused: the bound √2·R rests on non-negative counts.
+    """
     keys, items, *counts = rows
     order, first = _pair_order(keys, items)
     keys, items = keys[order], items[order]
     if not len(first):
         return keys, items, *(np.empty(0, np.int64) for _ in range(max(2, len(counts))))
-    whole = np.add.reduceat(counts[0][order], first) if counts else np.diff(first, append=len(keys))
-    fraction = np.add.reduceat(counts[1][order], first) if len(counts) > 1 else np.zeros(len(first), np.int64)
-    values = [np.add.reduceat(column[order], first) for column in counts[2:]]
-    return keys[first], items[first], whole + fraction // FRACTION_UNITS, fraction % FRACTION_UNITS, *values
+    return keys[first], items[first], *run_sums(tuple(column[order] for column in counts), first, len(keys))
+
+
+def run_sums(counts: tuple[Integers, ...], starts: NDArray[np.int64], rows: int) -> tuple[Integers, ...]:
+    """Whole counts, fractions and values ([whole[, fraction[, value]]]) of runs of rows, each at its start."""
+    whole = _run_sums(counts[0], starts) if counts else np.diff(starts, append=rows)
+    fraction = _run_sums(counts[1], starts) if len(counts) > 1 else np.zeros(len(starts), np.int64)
+    values = (_run_sums(column, starts) for column in counts[2:])
+    return whole + fraction // FRACTION_UNITS, fraction % FRACTION_UNITS, *values
+
+
+def _run_sums(column: Integers, starts: NDArray[np.int64]) -> Integers:
+    largest = max(int(column.max(initial=0)), -int(column.min(initial=0)))
+    if len(column) * largest >= 1 << 62:  # else no sum can be too large
+        rough = np.add.reduceat(np.abs(column.astype(np.float64)), starts)
+        if (rough >= 2.0**62).any():
+            raise TableError(_OVERFLOW, _OVERFLOW)
+    return np.asarray(np.add.reduceat(column, starts))

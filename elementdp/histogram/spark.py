@@ -1,23 +1,23 @@
 """The engine for tables larger than one machine: Spark groups and adds up, and the driver draws the noise.
 
 A task turns its rows into (group, item, units), adds up what is equal, and sends each group to the one task that holds
-all of it: one shuffle, by the group's key. That task projects whole groups with the code of this machine's engine, and
-whole numbers by item travel back. A retry, a speculative copy or another number of partitions cannot change a sum, and
-the sums are those of :class:`~elementdp.histogram.local.LocalEngine`, item for item.
+all of it: one shuffle, by the group's key (:mod:`elementdp.histogram.spark_tasks`). That task projects whole groups
+with the code of this machine's engine, and whole numbers by item travel back. A retry, a speculative copy or another
+number of partitions cannot change a sum, and the sums are those of :class:`~elementdp.histogram.local.LocalEngine`,
+item for item.
 
 No noise is drawn in a task: a lazily noisy table would show another draw to each action that reads it. Discovery, too,
 draws its noise on the driver, which sees the candidates one bundle at a time and keeps those above the threshold only.
 
-Tasks say nothing of the data. What is wrong with a row reaches the driver as words that quote nothing, and the driver
-refuses the table; any other failure of a task is told by the name of its kind alone.
+What is wrong with a row reaches the driver as words that quote nothing, and the driver refuses the table.
 """
 
 import os
+import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,9 +25,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from elementdp import __version__
 from elementdp.errors import ArgumentError, ElementdpError, at_least, one_of
-from elementdp.histogram.bad_rows import BadRows, RowPolicy
+from elementdp.histogram.bad_rows import RowPolicy
 from elementdp.histogram.element_rule import ElementRule
 from elementdp.histogram.engine import Columns, Measure
 from elementdp.histogram.errors import TableError
@@ -35,14 +34,26 @@ from elementdp.histogram.item_hash import ItemHash
 from elementdp.histogram.items import ItemList
 from elementdp.histogram.naming import Naming
 from elementdp.histogram.noise import Integers
-from elementdp.histogram.projection import GroupCounts, pair_sums
-from elementdp.histogram.rows import ReadRows, RowReader, columns_read, measured
+from elementdp.histogram.projection import GroupCounts
+from elementdp.histogram.rows import columns_read
+from elementdp.histogram.spark_tasks import (
+    BUNDLE,
+    NOTE,
+    PAIRS,
+    TEXTS,
+    Note,
+    ReadingTask,
+    grouping,
+    in_streams,
+    naming_texts,
+    quiet,
+    summing,
+    weighing,
+)
+from elementdp.histogram.text import Keys
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
-
-Batches = Iterable[pa.RecordBatch]
-Task = Callable[[Batches], Batches]
 
 FORMATS = {
     ".csv": "csv",
@@ -54,15 +65,6 @@ FORMATS = {
     ".orc": "orc",
 }
 """What Spark reads a path as, by its extension."""
-
-_HELD_ROWS = 1 << 17
-"""Rows a task puts together before it works on them."""
-
-_OVERFLOW = "the counts of one user and item add up to more than 64 bits hold"
-
-
-class TaskError(Exception):
-    """A task failed; what it saw stays with it."""
 
 
 def is_spark_frame(table: object) -> bool:
@@ -176,200 +178,103 @@ class SparkSource:
         for name in names:
             if self.names.count(name) != 1:
                 raise TableError(f"{self.source} has no column {name!r}, or more than one; it has {self.names}")
-        item = "string" if items is None else "long"
-        numbers = ", ".join(f"{name} long" for name in _numbers(columns))
-        schema = f"key long, item {item}, {numbers}, problem string"
-        task = _reading(columns, rule, items, replace(policy, tell=_no_one), hashing)
-        read = self.frame.select(*(f.col(f"`{name}`") for name in names)).mapInArrow(task, schema)
-        parted = read.repartition(self.engine.partitions, "key") if self.engine.partitions else read.repartition("key")
-        kept = parted.sortWithinPartitions("key", "item").persist(StorageLevel.DISK_ONLY)
+        read = ReadingTask(columns, rule, items, replace(policy, tell=_no_one), hashing, self._routes())
+        sent = self.frame.select(*(f.col(f"`{name}`") for name in names)).mapInArrow(quiet(read), BUNDLE)
+        wanted = self.engine.partitions
+        parted = sent.repartition(wanted, "route") if wanted else sent.repartition("route")
+        with _few_tasks(self.frame.sparkSession):
+            kept = parted.mapInArrow(quiet(grouping), BUNDLE).persist(StorageLevel.DISK_ONLY)
         try:
-            self._refuse_problems(kept)
-            yield SparkGroups(kept.drop("problem"), hashing)
+            self._check(kept, policy)
+            yield SparkGroups(kept, hashing, listed=items is not None)
         finally:
             kept.unpersist()
 
-    def _refuse_problems(self, kept: "DataFrame") -> None:
-        """Raise what the tasks found wrong, and what only whole groups can show."""
-        from pyspark.sql import functions as f
+    def _routes(self) -> NDArray[np.int64]:
+        """For each part a number that Spark's hash sends there, so that parts of equal size go to different tasks."""
+        session = self.frame.sparkSession
+        parts = self.engine.partitions or int(session.conf.get("spark.sql.shuffle.partitions") or 1)
+        numbers = pa.table({"route": pa.array(np.arange(parts * (16 + parts.bit_length())))})
+        sent = session.createDataFrame(numbers).selectExpr("route", f"pmod(hash(route), {parts}) as part").collect()
+        found = {row["part"]: row["route"] for row in sent}
+        assert len(found) == parts, "a hash that misses a part with so many numbers is no hash"
+        return np.array([found[part] for part in range(parts)])
 
+    def _check(self, kept: "DataFrame", policy: RowPolicy) -> None:
+        """Raise what the tasks found wrong, and tell the owner what they dropped."""
         with _told_by_kind():
-            found = kept.where("problem is not null").select("problem").distinct().collect()
-            if found:
-                raise TableError(f"{self.source}: {'; '.join(sorted(row['problem'] for row in found))}")
-            # The rows of a group are together and sorted already, so this shuffles nothing.
-            pairs = kept.groupBy("key", "item").agg(f.try_sum("whole").alias("whole"))
-            counts = pairs.agg(f.count("*").alias("pairs"), f.count("whole").alias("fitting")).collect()[0]
-        if not counts["pairs"]:
+            found = kept.where(f"kind = '{NOTE}'").select("body").collect()
+        note = sum((Note.of(bytes(row["body"])) for row in found), Note())
+        if note.problems:
+            raise TableError(f"{self.source}: {'; '.join(note.problems)}")
+        if not note.rows:
             raise TableError(f"{self.source} has no events")
-        if counts["fitting"] < counts["pairs"]:
-            raise TableError(f"{self.source}: {_OVERFLOW}")
+        if note.dropped:
+            policy.tell(note.dropped)
 
 
 @dataclass(frozen=True)
 class SparkGroups:
-    """Counts by (group, item), whole groups in each partition, sorted by group."""
+    """Counts by (group, item), whole groups in each partition, sorted by group; and the texts of items, if unlisted."""
 
-    frame: "DataFrame"
+    kept: "DataFrame"
     hashing: ItemHash
+    listed: bool
 
-    def item_texts(self, items: NDArray[Any]) -> list[str]:
-        """Items are known by their texts."""
-        return list(items.tolist())
-
-    def item_weights(self, naming: Naming) -> Iterator[tuple[NDArray[Any], Integers]]:
+    def item_weights(self, naming: Naming) -> Iterator[tuple[Keys, Integers]]:
         """The items that groups name and their weights, a bundle at a time."""
         from pyspark.sql import functions as f
 
-        hashing = self.hashing
-
-        def named(batches: Batches) -> Batches:
-            for part in _whole_groups(batches):
-                words = part.column("item").unique()
-                order = np.argsort(hashes := hashing.of(words))
-                named, given = naming.weights(_groups(part, hashing))
-                texts = words.take(pa.array(order[np.searchsorted(hashes[order], named)]))
-                yield pa.record_batch([texts, pa.array(given)], names=["item", "units"])
-
-        weights = self.frame.mapInArrow(_quiet(named), "item string, units long")
+        weights = self._pairs().mapInArrow(quiet(weighing(naming)), "item long, units long")
         sums = weights.groupBy("item").agg(f.try_sum("units").alias("units"))
         with _told_by_kind():
-            for row in sums.mapInArrow(_quiet(_bundled), "bundle binary").toLocalIterator():
-                bundle = pa.ipc.open_stream(row["bundle"]).read_all()
-                texts = bundle.column("item").to_numpy()
-                yield texts.astype(object), _without_overflow(bundle.column("units"))
+            for row in sums.mapInArrow(quiet(in_streams), "body binary").toLocalIterator():
+                bundle = pa.ipc.open_stream(row["body"]).read_all()
+                yield bundle.column("item").to_numpy().view(np.uint64), _without_overflow(bundle.column("units"))
+
+    def item_texts(self, items: Keys) -> list[str]:
+        """The texts of items by their hashes."""
+        from pyspark.sql import functions as f
+
+        with _told_by_kind():
+            texts = self.kept.where(f"kind = '{TEXTS}'").select("body")
+            named = texts.mapInArrow(quiet(naming_texts(np.sort(items))), "item long, text string")
+            found = named.groupBy("item").agg(f.min("text").alias("text")).toArrow()
+        hashes = found.column("item").to_numpy().view(np.uint64)
+        order = np.argsort(hashes)
+        chosen = found.column("text").take(pa.array(order[np.searchsorted(hashes[order], items)]))
+        return [str(text) for text in chosen.to_pylist()]
 
     def add_up(self, measure: Measure, items: ItemList, alone: NDArray[np.bool_], stage: str) -> Integers:
         """The sum of ``measure`` over all groups: each task adds up its own, Spark adds up the tasks'."""
         from pyspark.sql import functions as f
 
-        hashing = self.hashing
-
-        def summed(batches: Batches) -> Batches:
-            total = measure(GroupCounts.none())
-            for part in _whole_groups(batches):
-                groups = _groups(part, hashing)
-                listed = pa.types.is_integer(part.column("item").type)
-                places = groups.items if listed else items.places_of_hashes(groups.items.view(np.uint64), hashing)
-                total = total + measured(groups, measure, places, alone)
-            places = np.flatnonzero(total)
-            yield pa.record_batch([pa.array(places), pa.array(total[places])], names=["place", "units"])
-
+        task = summing(measure, items, alone, self.hashing, listed=self.listed)
         with _told_by_kind():
-            tasks = self.frame.mapInArrow(_quiet(summed), "place long, units long")
+            tasks = self._pairs().mapInArrow(quiet(task), "place long, units long")
             sums = tasks.groupBy("place").agg(f.try_sum("units").alias("units")).toArrow()
         total = measure(GroupCounts.none())
         total[sums.column("place").to_numpy()] = _without_overflow(sums.column("units"))
         return total
 
+    def _pairs(self) -> "DataFrame":
+        return self.kept.where(f"kind = '{PAIRS}'").select("kind", "body")
 
-def _numbers(columns: Columns) -> tuple[str, ...]:
-    """The numbers of a row beside its group and item."""
-    return ("whole", "fraction") if columns.value is None else ("whole", "fraction", "value")
+
+@contextmanager
+def _few_tasks(session: "SparkSession") -> Iterator[None]:
+    """Let Spark put small parts together also in what it keeps: each task costs a tenth of a second for nothing."""
+    name = "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning"
+    before = session.conf.get(name)
+    session.conf.set(name, "true")
+    try:
+        yield
+    finally:
+        session.conf.set(name, before or "false")
 
 
 def _no_one(rows: int) -> None:
-    """A task has no one to tell how many rows it dropped."""
-
-
-def _reading(columns: Columns, rule: ElementRule, items: ItemList | None, policy: RowPolicy, hashing: ItemHash) -> Task:
-    """The task that reads rows; what is wrong with one is a row of its own, with nothing but the problem."""
-    expected = versions()
-    item_type = pa.string() if items is None else pa.int64()
-    numbers = [(name, pa.int64()) for name in _numbers(columns)]
-    schema = pa.schema([("key", pa.int64()), ("item", item_type), *numbers, ("problem", pa.string())])
-
-    def refused(problem: str) -> pa.RecordBatch:
-        return pa.record_batch([[0], pa.nulls(1, item_type), *([0] for _ in numbers), [problem]], schema=schema)
-
-    def read(batches: Batches) -> Batches:
-        here = versions()
-        if here != expected:
-            yield refused(f"a worker has {_listed(here)} where the driver has {_listed(expected)}")
-            return
-        reader = RowReader(columns, rule, items, BadRows(policy), hashing)
-        for table in _bundles(batches):
-            try:
-                rows = reader.rows(table)
-            except ElementdpError as error:
-                yield refused(getattr(error, "kind", "an item has no element that is a str, an int or bytes"))
-                return
-            yield _added_up(rows, schema, as_text=items is None)
-
-    return _quiet(read)
-
-
-def _added_up(rows: ReadRows, schema: pa.Schema, *, as_text: bool) -> pa.RecordBatch:
-    """Rows of the same (key, item) as one, so that a busy group sends few rows."""
-    keys, hashes, *sums = pair_sums((rows.keys, rows.items, *rows.counts))
-    items = pa.array(hashes.view(np.int64))
-    if as_text:
-        order = np.argsort(rows.hashes)
-        items = rows.texts.take(pa.array(order[np.searchsorted(rows.hashes[order], hashes)]))
-    columns = [pa.array(keys.view(np.int64)), items, *map(pa.array, sums)]
-    return pa.record_batch([*columns, pa.nulls(len(keys), pa.string())], schema=schema)
-
-
-def _groups(part: pa.Table, hashing: ItemHash) -> GroupCounts:
-    """The counts of a part with whole groups; items by their places, or by the hashes of their texts."""
-    item = part.column("item").combine_chunks()
-    if pa.types.is_integer(item.type):
-        items = item.to_numpy()
-    else:
-        encoded = item.dictionary_encode()
-        items = hashing.of(encoded.dictionary)[encoded.indices.to_numpy()].view(np.int64)
-    keys, *numbers = (part.column(name).to_numpy() for name in part.column_names if name != "item")
-    return GroupCounts.of(keys, items, *numbers)
-
-
-def _bundles(batches: Batches) -> Iterator[pa.RecordBatch]:
-    """The batches of a task, put together up to a size."""
-    held: list[pa.RecordBatch] = []
-    rows = 0
-    for batch in batches:
-        held.append(batch)
-        rows += batch.num_rows
-        if rows >= _HELD_ROWS:
-            yield _joined(held)
-            held, rows = [], 0
-    if rows:
-        yield _joined(held)
-
-
-def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    whole = pa.Table.from_batches(batches).combine_chunks().to_batches()
-    if len(whole) > 1:  # Arrow leaves texts apart that its 32-bit offsets cannot reach
-        raise TableError("the texts of some rows that are put together take more than 2 GiB")
-    return whole[0]
-
-
-def _whole_groups(batches: Batches) -> Iterator[pa.Table]:
-    """The rows of a partition sorted by key, in parts that no group straddles; keys are unsigned again."""
-    rest: pa.RecordBatch | None = None
-    for batch in _bundles(batches):
-        rows = batch if rest is None else _joined([rest, batch])
-        keys = rows.column("key").to_numpy()
-        cut = int(np.searchsorted(keys, keys[-1]))  # the last group may go on in the next batch
-        if cut:
-            yield _unsigned(rows.slice(0, cut))
-        rest = rows.slice(cut)
-    if rest is not None and rest.num_rows:
-        yield _unsigned(rest)
-
-
-def _unsigned(rows: pa.RecordBatch) -> pa.Table:
-    table = pa.Table.from_batches([rows])
-    keys = pa.array(rows.column("key").to_numpy().view(np.uint64))
-    return table.set_column(0, "key", keys)
-
-
-def _bundled(batches: Batches) -> Batches:
-    """Rows in bundles of Arrow's own format: the driver reads them a thousand times faster than rows."""
-    for rows in _bundles(batches):
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, rows.schema) as stream:
-            stream.write_batch(rows)
-        yield pa.record_batch([pa.array([sink.getvalue().to_pybytes()], pa.binary())], names=["bundle"])
+    """A task has no one to tell how many rows it dropped; its note says so."""
 
 
 def _without_overflow(sums: pa.ChunkedArray) -> Integers:
@@ -377,27 +282,6 @@ def _without_overflow(sums: pa.ChunkedArray) -> Integers:
     if sums.null_count:
         raise TableError("the table has more groups than 64-bit sums can hold")
     return np.asarray(sums.to_numpy(), dtype=np.int64)
-
-
-def versions() -> dict[str, str]:
-    """What driver and workers must share, or the same row could be two elements."""
-    return {"elementdp": __version__, "pyarrow": pa.__version__, "publicsuffixlist": version("publicsuffixlist")}
-
-
-def _listed(found: dict[str, str]) -> str:
-    return ", ".join(f"{name} {number}" for name, number in found.items())
-
-
-def _quiet(task: Task) -> Task:
-    """A task whose failures reach Spark's logs without a word of the data."""
-
-    def run(batches: Batches) -> Batches:
-        try:
-            yield from task(batches)
-        except Exception as error:
-            raise TaskError(f"{type(error).__name__} in a task of elementdp") from None
-
-    return run
 
 
 @contextmanager
@@ -409,6 +293,8 @@ def _told_by_kind() -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError) as error:
+        if versions := re.search(r"a worker has elementdp [^\n]* where the driver has elementdp [^\n]*", str(error)):
+            raise TableError(versions[0]) from None
         kind = getattr(error, "getCondition", lambda: None)() or type(error).__name__
         raise TableError(
             f"Spark could not read or group the table ({kind}); its own log says where. Workers need elementdp, too: "

@@ -18,7 +18,7 @@ from elementdp.histogram.discovery import Threshold
 from elementdp.histogram.element_rule import element_rule
 from elementdp.histogram.engine import Columns
 from elementdp.histogram.item_hash import ItemHash
-from elementdp.histogram.spark import versions
+from elementdp.histogram.spark_tasks import versions
 
 pytestmark = [
     pytest.mark.spark,
@@ -30,7 +30,12 @@ URLS = [f"http://s{a}.org/{b}" for a in range(200) for b in range(4)]
 
 
 @pytest.fixture(scope="module")
-def session() -> Iterator[Any]:
+def event_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("events")
+
+
+@pytest.fixture(scope="module")
+def session(event_log: Path) -> Iterator[Any]:
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -41,6 +46,10 @@ def session() -> Iterator[Any]:
         "spark.sql.shuffle.partitions": "3",
         "spark.driver.memory": "1g",
         "spark.log.level": "OFF",
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": event_log.as_uri(),
+        "spark.eventLog.compress": "false",
+        "spark.speculation": "true",  # a slow task is started twice, and either copy may win
     }.items():
         builder = builder.config(name, value)
     made = builder.getOrCreate()
@@ -133,20 +142,54 @@ def test_discovery_sees_each_candidate_once_with_the_same_weight(session: Any) -
     assert len({name for name, _ in there}) == len(there)
 
 
-def test_nothing_is_noisy_twice(session: Any) -> None:
-    """A release is a table in memory: to read it again is to read the same numbers."""
-    result = private_histogram(
-        session.createDataFrame(events(2_000, 5)),
-        user="user",
-        item="url",
-        element="user",
-        privacy=Budget(4.0, 1e-3),
-        items=["http://s1.org/0", "http://s1.org/1"],
-        rho=4.0,
-        policy=RowPolicy(unknown_items="drop"),
+def test_noise_is_drawn_once_and_by_the_driver(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No table of Spark's is ever noisy, so none can show two draws; a worker that drew would not know this noise."""
+    draws: list[int] = []
+
+    def counted(values: Any, scale: float) -> Any:
+        draws.append(len(values))
+        return values + len(draws)
+
+    monkeypatch.setattr("elementdp.histogram.release.exact_noise", counted)
+    table, listed = events(2_000, 5), ["http://s1.org/0", "http://s1.org/1"]
+    found = []
+    for source in (table, session.createDataFrame(table)):
+        draws.clear()
+        result = private_histogram(
+            source,
+            user="user",
+            item="url",
+            element="user",
+            privacy=Budget(4.0, 1e-3),
+            items=listed,
+            rho=4.0,
+            policy=RowPolicy(unknown_items="drop"),
+        )
+        assert isinstance(result.histogram, pa.Table)
+        found.append((result.histogram, result.clipped, tuple(draws)))
+    assert found[0] == found[1]
+    assert found[0][2][0] == len(listed)
+
+
+def test_spark_s_own_log_of_events_holds_nothing_of_the_table(session: Any, event_log: Path, tmp_path: Path) -> None:
+    """Names of columns and files are in it, and how many rows and bytes each task moved; no user, item or count is."""
+    table = events(2_000, 11).append_column("who", pa.array([f"person{n}" for n in range(2_000)]))
+    pa.parquet.write_table(table, tmp_path / "events.parquet")
+    engine = SparkEngine(session=session)
+    private_histogram(
+        tmp_path / "events.parquet", user="who", item="url", element="domain", privacy=Budget(8.0, 0.1), engine=engine
     )
-    assert isinstance(result.histogram, pa.Table)
-    assert result.histogram.to_pylist() == result.histogram.to_pylist()
+    told = "".join(path.read_text() for path in event_log.rglob("*") if path.is_file() and path.suffix != ".crc")
+    assert "mapInArrow" in told or "MapInArrow" in told
+    assert not [word for word in ("person", "http://s") if word in told]
+
+
+def test_rows_that_are_dropped_are_told_as_on_one_machine(session: Any) -> None:
+    table = events(400, 12).set_column(2, "times", pa.array([-1 if n % 100 == 7 else 1 for n in range(400)]))
+    told: list[int] = []
+    policy = RowPolicy(bad_rows="drop", tell=told.append)
+    assert release(session.createDataFrame(table), policy=policy).equals(release(table, policy=policy))
+    assert told == [4, 4]
 
 
 @pytest.mark.parametrize(
@@ -179,7 +222,7 @@ def test_a_failure_nobody_foresaw_says_nothing_of_the_table(session: Any, capfd:
 
 def test_workers_with_other_versions_are_refused(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     there = versions()["elementdp"]
-    monkeypatch.setattr("elementdp.histogram.spark.__version__", "99.0")  # the driver's; workers start afresh
+    monkeypatch.setattr("elementdp.histogram.spark_tasks.__version__", "99.0")  # the driver's; workers start afresh
     with pytest.raises(TableError, match=rf"a worker has elementdp {there}, .* where the driver has elementdp 99\.0"):
         release(session.createDataFrame(events(200, 8)))
 

@@ -1,0 +1,113 @@
+"""What a table larger than one machine takes: slopes measured on one machine, and drawn out by arithmetic."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from elementdp.companion.experiments.recorded import Recorded
+
+SPARK, PEER, HERE = "elementdp on Spark", "PipelineDP on Spark", "elementdp on this machine"
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line in the number of events, fitted to all tables but the largest, and what it says of the largest.
+
+    ``each`` is the larger of the fitted slope and the one from the smallest table to the largest: where the two differ,
+    the arithmetic has to err towards more.
+    """
+
+    each: float
+    start: float
+    predicted: float
+    measured: float
+
+    @classmethod
+    def of(cls, sizes: Sequence[float], values: Sequence[float]) -> "Line":
+        """The line through at least two points and its check on one more."""
+        fitted, start = np.polyfit(sizes[:-1], values[:-1], 1)
+        overall = (values[-1] - values[0]) / (sizes[-1] - sizes[0])
+        predicted = float(start + fitted * sizes[-1])
+        return cls(max(0.0, float(fitted), overall), float(start), predicted, values[-1])
+
+    @property
+    def missed(self) -> float:
+        """By what share the line missed the largest table: negative if it said too little."""
+        return self.predicted / self.measured - 1
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a recorded run of ``benchmarks/spark.py`` says of the engine on Spark."""
+
+    seconds: Line
+    shuffled: Line
+    driver: Line
+    workers: Line
+    slots: int
+    driver_per_item: float
+    largest_worker: float
+
+    @classmethod
+    def of(cls, recorded: Recorded) -> "Measured":
+        """Slopes of time (seconds of one processor), bytes and memory (MiB)."""
+        rows = sorted(recorded.rows("runs", engine=SPARK), key=lambda row: row["events"])
+        sizes = [float(row["events"]) for row in rows]
+        slots = int(recorded.provenance.parameters["slots"])
+
+        def slope(name: str, times: float = 1.0) -> Line:
+            return Line.of(sizes, [times * float(row[name]) for row in rows])
+
+        few, many = sorted(recorded.rows("items"), key=lambda row: row["items"])
+        per_item = (many["driver"] - few["driver"]) * 2**20 / (many["items"] - few["items"])
+        return cls(
+            seconds=slope("release", slots),
+            shuffled=slope("shuffled"),
+            driver=slope("driver"),
+            workers=slope("workers"),
+            slots=slots,
+            driver_per_item=per_item,
+            largest_worker=max(float(row["workers"]) for row in rows) / slots,
+        )
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A table that fits no machine, and a cluster for it: executors of some processors each."""
+
+    events: int
+    users: int
+    items: int
+    executors: int
+    processors: int
+
+    @property
+    def slots(self) -> int:
+        """Tasks that run at once."""
+        return self.executors * self.processors
+
+
+def arithmetic(measured: Measured, cluster: Cluster) -> list[tuple[str, str, str]]:
+    """Rows (what, how much, from what): each number is a measured slope times a size."""
+    slots = cluster.slots
+    hours = measured.seconds.each * cluster.events / slots / 3600
+    moved = measured.shuffled.each * cluster.events
+    driver = measured.driver.measured + measured.driver_per_item * cluster.items / 2**20
+    worker = measured.largest_worker * cluster.processors
+    parts = max(slots, math.ceil(moved / 2**30))
+    return [
+        ("processor time", f"{measured.seconds.each * 1e6:.2f} µs an event", "slope of time, times the processors"),
+        ("time, no network", f"{hours:.2g} hours", f"on {cluster.executors:,} executors of {cluster.processors}"),
+        ("shuffle", f"{moved / 1e12:.3g} TB", f"{measured.shuffled.each:.3g} bytes an event"),
+        ("shuffle, each executor", f"{moved / cluster.executors / 1e9:.3g} GB written and read", "evenly, by hash"),
+        ("partitions", f"{parts:,}", "one a processor, and none above 1 GiB"),
+        ("Python memory, each executor", f"{worker / 1024:.2g} GiB", "largest of the runs, times the processors"),
+        (
+            "driver memory",
+            f"{driver / 1024:.2g} GiB",
+            f"{measured.driver_per_item:.3g} bytes for each of {cluster.items:,} items",
+        ),
+        ("events a user", f"{cluster.events / cluster.users:,.0f}", "they change nothing above"),
+    ]

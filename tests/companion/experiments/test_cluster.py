@@ -1,0 +1,45 @@
+"""The arithmetic for a table that fits no machine, on lines that are known."""
+
+from typing import Any
+
+import pytest
+
+from elementdp.companion.experiments.cluster import HERE, SPARK, Cluster, Line, Measured, arithmetic
+from elementdp.companion.experiments.recorded import Recorded, RunProvenance
+
+SIZES = (10**5, 10**6, 3 * 10**6, 10**7)
+
+
+def made_up(**bend: float) -> Recorded:
+    """Runs on lines: 20 s and 3 µs an event, 15 bytes an event, 200 bytes an item; ``bend`` adds to the largest."""
+    provenance = RunProvenance("spark", {"slots": 2}, 0, {}, "", "", "", "", "2026-01-01", 0.0, 0.0)
+    runs: list[dict[str, Any]] = [
+        {"engine": SPARK, "events": n, "seconds": 25 + 3e-6 * n, "release": 20 + 3e-6 * n, "shuffled": 15 * n,
+         "driver": 300.0, "java": 900.0, "workers": 500.0}
+        for n in SIZES
+    ]  # fmt: skip
+    for name, more in bend.items():
+        runs[-1][name] += more
+    items = [{"items": n, "driver": 250 + 200 * n / 2**20} for n in (10**5, 10**6)]
+    return Recorded(provenance, {"runs": [*runs, runs[0] | {"engine": HERE}], "items": items})
+
+
+def test_lines_are_found_and_drawn_out() -> None:
+    measured = Measured.of(made_up())
+    assert measured.seconds.each == pytest.approx(2 * 3e-6)  # seconds of one processor
+    assert measured.seconds.missed == pytest.approx(0.0)
+    assert measured.driver_per_item == pytest.approx(200)
+    sheet = {what: value for what, value, _ in arithmetic(measured, Cluster(10**12, 10**9, 10**7, 250, 8))}
+    assert sheet["time, no network"] == f"{6e-6 * 1e12 / 2000 / 3600:.2g} hours"
+    assert sheet["shuffle"] == "15 TB"
+    assert sheet["shuffle, each executor"] == "60 GB written and read"
+    assert sheet["partitions"] == f"{-(-15 * 10**12 // 2**30):,}"
+    assert sheet["driver memory"] == f"{(300 + 200 * 1e7 / 2**20) / 1024:.2g} GiB"
+    assert sheet["Python memory, each executor"] == f"{250 * 8 / 1024:.2g} GiB"
+
+
+def test_a_line_that_bends_is_seen_and_the_steeper_slope_taken() -> None:
+    slope = Measured.of(made_up(shuffled=3e7)).shuffled
+    assert slope.missed == pytest.approx(15e7 / 18e7 - 1)
+    assert slope.each == pytest.approx((18e7 - 15e5) / (1e7 - 1e5))
+    assert Line.of([1, 2, 3], [5, 4, 3]).each == 0  # what shrinks with the table costs nothing more

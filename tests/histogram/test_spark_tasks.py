@@ -1,0 +1,160 @@
+"""What Spark's tasks do, without Spark: however rows are cut, ordered and sent, the groups are those of one machine."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from elementdp.histogram import BoundedValue, LocalEngine, RowPolicy
+from elementdp.histogram import spark_tasks as tasks
+from elementdp.histogram.discovery import Threshold
+from elementdp.histogram.element_rule import element_rule
+from elementdp.histogram.engine import Columns
+from elementdp.histogram.item_hash import ItemHash
+from elementdp.histogram.items import ItemList
+from elementdp.histogram.projection import GridBall, GroupCounts
+
+HASHING = ItemHash.seeded(0)
+URLS = [f"http://s{a}.org/{b}" for a in range(40) for b in range(4)]
+NAMING = Threshold.of(0.5, 1e-6, 5, one_item=False).naming
+
+
+@pytest.fixture(autouse=True)
+def small_bundles(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So small that groups straddle bundles and tasks send rows more than once."""
+    for name, rows in {"_BODY_ROWS": 7, "_READ_ROWS": 50, "_HELD_ROWS": 120}.items():
+        monkeypatch.setattr(tasks, name, rows)
+
+
+def events(n: int, seed: int, **more: Any) -> pa.Table:
+    """Half of the events are one user's."""
+    rng = np.random.default_rng(seed)
+    user = np.where(rng.random(n) < 0.5, 0, rng.integers(0, 1 + n // 20, n))
+    return pa.table({"user": user, "url": np.array(URLS)[rng.integers(0, len(URLS), n)]} | more)
+
+
+def grouped(
+    table: pa.Table, columns: Columns, items: ItemList | None, parts: int, seed: int, **policy: Any
+) -> tuple[list[list[pa.RecordBatch]], tasks.Note]:
+    """The table through tasks in a random order, cut anywhere: what each task keeps, and the sum of all notes."""
+    rng = np.random.default_rng(seed)
+    rule = element_rule("domain", "user", "url", table.column_names, "the table")
+    reading = tasks.ReadingTask(columns, rule, items, RowPolicy(**policy), HASHING, 10 * np.arange(parts))
+    cuts = np.unique(rng.integers(0, table.num_rows + 1, 4))
+    pieces = [table.slice(a, b - a) for a, b in zip([0, *cuts], [*cuts, table.num_rows], strict=True)]
+    sent = [row for piece in pieces for batch in reading(piece.to_batches(max_chunksize=13)) for row in rowwise(batch)]
+    kept: list[list[pa.RecordBatch]] = []
+    note = tasks.Note()
+    for route in reading.routes:
+        arrived = [row for row in sent if row.column("route")[0].as_py() == route]
+        found = list(tasks.grouping(arrived[place] for place in rng.permutation(len(arrived))))
+        kept.append([rows for batch in found for rows in rowwise(batch) if kind(rows) != tasks.NOTE])
+        note += sum(
+            (
+                tasks.Note.of(rows.column("body")[0].as_py())
+                for b in found
+                for rows in rowwise(b)
+                if kind(rows) == tasks.NOTE
+            ),
+            tasks.Note(),
+        )
+    return kept, note
+
+
+def rowwise(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    return (batch.slice(place, 1) for place in range(batch.num_rows))
+
+
+def kind(row: pa.RecordBatch) -> str:
+    return str(row.column("kind")[0].as_py())
+
+
+def sums(kept: list[list[pa.RecordBatch]], measure: Any, items: ItemList, *, listed: bool) -> Any:
+    task = tasks.summing(measure, items, np.zeros(len(items), bool), HASHING, listed=listed)
+    total = measure(GroupCounts.none())
+    for bundles in kept:
+        for batch in task(bundle for bundle in bundles if kind(bundle) == tasks.PAIRS):
+            total[batch.column("place").to_numpy()] += batch.column("units").to_numpy()
+    return total
+
+
+@pytest.mark.parametrize("listed", [True, False])
+@pytest.mark.parametrize("columns", [Columns("user", ("url",)), Columns("user", ("url",), "times"),
+                                     Columns("user", ("url",), None, BoundedValue("times", 0, 5))])  # fmt: skip
+def test_sums_do_not_depend_on_how_rows_travel(columns: Columns, listed: bool) -> None:
+    n, items, ball = 900, ItemList(URLS), GridBall.of(3.0)
+    table = events(n, 1, times=np.random.default_rng(2).choice([0.0, 0.3, 1.0, 2.0**31], n))
+
+    def measure(groups: GroupCounts) -> Any:
+        total = np.zeros(2 * len(items), dtype=np.int64)
+        np.add.at(total, groups.items, groups.project(ball))
+        if groups.values is not None:
+            np.add.at(total, len(items) + groups.items, groups.project_both(ball)[1])
+        return total
+
+    rule = element_rule("domain", "user", "url", table.column_names, "the table")
+    alone = np.zeros(len(items), bool)
+    given = items if listed else None
+    with LocalEngine().open(table).grouped(columns, rule, given, RowPolicy(), HASHING) as groups:
+        expected = groups.add_up(measure, items, alone, "")
+        weights = None if listed else dict(zip(*map(np.ndarray.tolist, next(groups.item_weights(NAMING))), strict=True))
+    assert expected.any()
+    for parts, seed in ((1, 3), (5, 4)):
+        kept, note = grouped(table, columns, given, parts, seed)
+        assert note == tasks.Note(rows=n)
+        assert np.array_equal(sums(kept, measure, items, listed=listed), expected)
+        if weights is not None:
+            found: dict[int, int] = {}
+            for bundles in kept:
+                pairs = (bundle for bundle in bundles if kind(bundle) == tasks.PAIRS)
+                for batch in tasks.weighing(NAMING)(pairs):
+                    for item, units in zip(batch["item"].to_numpy().view(np.uint64).tolist(),
+                                           batch["units"].to_pylist(), strict=True):  # fmt: skip
+                        found[item] = found.get(item, 0) + units
+            assert found == weights
+
+
+def test_the_texts_of_items_are_found_by_their_hashes() -> None:
+    kept, _ = grouped(events(400, 5), Columns("user", ("url",)), None, 3, 6)
+    wanted = np.sort(HASHING.of(pa.array(URLS[:20])))
+    texts = [bundle for bundles in kept for bundle in bundles if kind(bundle) == tasks.TEXTS]
+    found = [row for batch in tasks.naming_texts(wanted)(texts) for row in batch.to_pylist()]
+    assert {row["text"] for row in found} == set(URLS[:20])
+    assert all(HASHING.of(pa.array([row["text"]])).view(np.int64)[0] == row["item"] for row in found)
+
+
+def test_rows_that_are_dropped_are_counted_and_others_named_without_a_quote() -> None:
+    table = events(200, 7, times=np.where(np.arange(200) % 50 == 3, -17, 1))
+    columns = Columns("user", ("url",), "times")
+    assert grouped(table, columns, None, 3, 8, bad_rows="drop")[1] == tasks.Note(rows=200, dropped=4)
+    problems = grouped(table, columns, None, 3, 8)[1].problems
+    assert problems == ("'times' must be a finite count from 0 to 2^31",)
+
+
+def test_a_sum_that_overflows_is_refused_in_a_task() -> None:
+    """2³² counts of 2³¹ cannot be put into a test, but what tasks send on after adding up can."""
+    keys, items = np.ones(4, np.uint64), np.ones(4, np.int64)
+    whole, fraction = np.full(4, 1 << 61), np.zeros(4, np.int64)
+    columns = (keys, items.view(np.uint64), whole, fraction)
+    sent = tasks._bundle([0], tasks.PAIRS, [tasks._packed(*columns)])
+    notes = [batch for batch in tasks.grouping([sent]) if kind(batch) == tasks.NOTE]
+    assert tasks.Note.of(notes[0].column("body")[0].as_py()).problems == (
+        "the counts of one user and item add up to more than 64 bits hold",
+    )
+    assert GroupCounts.of(keys, items, whole // 4, fraction).counts.tolist() == [2.0**61]
+
+
+def test_a_task_refuses_other_versions_and_quotes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(batches: Any) -> Any:
+        yield from batches
+        raise RuntimeError("secret")
+
+    task = tasks.quiet(failing)
+    with pytest.raises(tasks.TaskError, match=r"^RuntimeError in a task of elementdp$") as caught:
+        list(task([]))
+    assert caught.value.__suppress_context__
+    monkeypatch.setattr(tasks, "__version__", "99.0")
+    with pytest.raises(tasks.TaskError, match=r"a worker has elementdp 99\.0.* where the driver has elementdp"):
+        list(task([]))
