@@ -91,14 +91,15 @@ def test_no_pin_names_a_host() -> None:
 
 def readme_commands() -> list[str]:
     blocks = re.findall(r"```bash\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
-    lines = [line.partition("  #")[0].strip() for block in blocks for line in block.splitlines()]
+    lines = [line.partition("  #")[0].strip() for block in blocks for line in block.replace("\\\n", "").splitlines()]
     return [line for line in lines if line.startswith("elementdp ")]
 
 
 @pytest.mark.parametrize("line", readme_commands())
 def test_readme_commands_parse(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "events.parquet").touch()
+    for name in ("events.parquet", "sales.csv"):
+        (tmp_path / name).touch()
     command: click.Command = cli
     words = shlex.split(line)[1:]
     while isinstance(command, click.Group):
