@@ -80,7 +80,7 @@ def line(accuracy, repetition, accounting=Accounting.PAIRS, unit=Unit.ELEMENT, k
 def test_figure_five_shows_differences_to_the_same_repetition():
     base = [line((0.5, 0.6), 0, Accounting.NONE), line((0.4, 0.7), 1, Accounting.NONE)]
     mine = [line((0.3, 0.2), 1), line((0.4, 0.5), 0)]
-    page = CifarPage([], [*base, *mine], None, [])
+    page = CifarPage([], [*base, *mine], None)
     assert page.behind(mine[0]) == pytest.approx([-10.0, -40.0])  # best so far: 0.3 and 0.3, 0.4 and 0.7
     assert page.behind(mine[1]) == pytest.approx([-10.0, -10.0])
 
