@@ -111,3 +111,33 @@ def arithmetic(measured: Measured, cluster: Cluster) -> list[tuple[str, str, str
         ),
         ("events a user", f"{cluster.events / cluster.users:,.0f}", "they change nothing above"),
     ]
+
+
+def shown(recorded: Recorded) -> tuple[tuple[str, ...], list[tuple[str, ...]], str]:
+    """Header, rows and caption of the table of runs."""
+    header = (
+        "events",
+        "engine",
+        "start-up, s",
+        "release, s",
+        "driver, MiB",
+        "Java, MiB",
+        "workers, MiB",
+        "bytes an event",
+    )
+    rows = [
+        (
+            f"{row['events']:,}",
+            row["engine"],
+            f"{row['seconds'] - row['release']:.1f}",
+            f"{row['release']:.1f}",
+            *(f"{row[name]:,.0f}" if row[name] else "–" for name in ("driver", "java", "workers")),
+            f"{row['shuffled'] / row['events']:.1f}" if row["shuffled"] else "–",
+        )
+        for row in recorded.tables["runs"]
+    ]
+    spark, peer = (recorded.provenance.parameters[name] for name in ("pyspark", "pipeline-dp"))
+    caption = (
+        f"Releases on two processors: Spark {spark}, PipelineDP {peer}; bytes are those shuffled ({recorded.label})"
+    )
+    return header, rows, caption

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from elementdp.companion.experiments.cluster import HERE, SPARK, Cluster, Line, Measured, arithmetic
-from elementdp.companion.experiments.recorded import Recorded, RunProvenance
+from elementdp.companion.experiments.cluster import HERE, SPARK, Cluster, Line, Measured, arithmetic, shown
+from elementdp.companion.experiments.recorded import Recorded, RunProvenance, read
 
 SIZES = (10**5, 10**6, 3 * 10**6, 10**7)
 
@@ -43,3 +43,13 @@ def test_a_line_that_bends_is_seen_and_the_steeper_slope_taken() -> None:
     assert slope.missed == pytest.approx(15e7 / 18e7 - 1)
     assert slope.each == pytest.approx((18e7 - 15e5) / (1e7 - 1e5))
     assert Line.of([1, 2, 3], [5, 4, 3]).each == 0  # what shrinks with the table costs nothing more
+
+
+def test_the_recorded_lines_meet_the_largest_table() -> None:
+    """The largest table was not used for the lines; what they say of it is within a quarter."""
+    measured = Measured.of(read("spark"))
+    assert abs(measured.seconds.missed) < 0.25
+    assert abs(measured.shuffled.missed) < 0.05
+    header, rows, caption = shown(read("spark"))
+    assert {len(row) for row in rows} == {len(header)}
+    assert "PipelineDP" in caption
