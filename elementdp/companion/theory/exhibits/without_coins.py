@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import LogLocator
 
 from elementdp.audit import attack
 from elementdp.companion.exhibit import Exhibit
@@ -84,9 +85,11 @@ def _against_epochs(
         look = LOOKS_OF_WAYS[way]
         axis.loglog(epochs, found, color=look.colour, ls=look.dash, marker=look.marker, label=way)
     axis.set_xticks(list(epochs), [str(count) for count in epochs])
+    axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.yaxis.set_major_formatter("{x:g}")
     axis.minorticks_off()
     axis.set_xlabel("epochs E")
-    axis.legend()
+    axis.legend(loc="upper center", bbox_to_anchor=(0.45, -0.18), ncols=2, frameon=False)
     return curves
 
 
