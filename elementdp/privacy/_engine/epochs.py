@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import ndtr, ndtri
 
-from elementdp.privacy._engine.lattice import Lattice
+from elementdp.privacy._engine.lattice import Lattice, to_ends
 from elementdp.privacy.curves import Floats
 
 _EPS = float(np.finfo(float).eps)
@@ -191,7 +191,7 @@ class _Values:
         edges = np.array([self.value(z) for z in np.linspace(start, max(self.far, start + 1), 64)])
         edges[0] = h * float(index[-1])
         lower, upper = self.spread(edges)
-        one = sums[1].over((thresholds[:, None] - edges).ravel()).reshape(len(thresholds), -1) @ _ends(lower, upper)
+        one = sums[1].over((thresholds[:, None] - edges).ravel()).reshape(len(thresholds), -1) @ to_ends(lower, upper)
         # Beyond ``far``: (s + W)₊ ≤ s₊ + L for a big W, and the sum s of the others is independent of it.
         beyond = sums[1].over(thresholds) * ndtr(-self.far) + ndtr(a - self.far)
         rest = beyond + _two(ndtr(a - start), made * ndtr(-start))
@@ -216,17 +216,9 @@ class _Values:
         lowest = max(top, 720, min(math.ceil(self.value(self.far) / h), round(_DEEPEST / root)))
         bottom = max(math.floor(self.value(-self.far) / h), -lowest) if self.gain else 0
         index = np.arange(bottom, min(top, bottom + _LONGEST) + 1)
-        mass = _ends(*self.spread(np.asarray(h * index, dtype=float)))
+        mass = to_ends(*self.spread(np.asarray(h * index, dtype=float)))
         mass[0] += float(ndtr(self.start(h * bottom)))
         return index, mass, h
-
-
-def _ends(lower: Floats, upper: Floats) -> Floats:
-    """What cells give to their lower and upper ends, at the ends."""
-    mass = np.zeros(len(lower) + 1)
-    mass[:-1] = lower
-    mass[1:] += upper
-    return mass
 
 
 def _two(here: float, elsewhere: float) -> float:

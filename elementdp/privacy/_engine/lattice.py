@@ -48,14 +48,14 @@ class Lattice:
 
 def above(cells: Cells) -> Lattice:
     """The chords: an upper bound of the curve."""
-    mass = _at_knots(cells.down, cells.rise)
+    mass = to_ends(cells.down, cells.rise)
     if cells.atom:
         mass[cells.zero] += cells.atom
     return Lattice(cells.origin, cells.h, cells.index, mass, cells.outside)
 
 
-def _at_knots(lower: Floats, upper: Floats) -> Floats:
-    """What cells give to their lower and to their upper knots, at the knots."""
+def to_ends(lower: Floats, upper: Floats) -> Floats:
+    """What cells give to their lower and to their upper ends, at the ends."""
     mass = np.zeros(len(lower) + 1)
     mass[:-1] = lower
     mass[1:] += upper
@@ -92,7 +92,7 @@ def _lowered(cells: Cells, block: NDArray[np.bool_]) -> tuple[Lattice, bool]:
         lower[block] = 0.0
         total = lower + upper * (1 - fall)
         gap = np.divide(lower * upper * fall, total, out=np.zeros_like(total), where=total > 0)
-        mass = _at_knots(lower, upper)
+        mass = to_ends(lower, upper)
         mass[cells.zero] += cells.atom + merged
         drop = np.zeros_like(mass)
         drop[:-1] = gap
