@@ -7,16 +7,16 @@ import torch
 from torch import Tensor, nn
 from torch.func import grad_and_value, vmap
 
-from elementdp.learning._fast.capture import CaptureError
+from elementdp.learning._fast.capture import CaptureError, Hooked
 from elementdp.learning._fast.general import Loss, losses_with, quiet_vmap
 from elementdp.learning._fast.products import Call, Layer, kept, merged
-from elementdp.learning._fast.recurrent import RecurrentCell, can_unroll, unrolled
+from elementdp.learning._fast.recurrent import RecurrentCell
 from elementdp.learning._fast.rules import Rule, recurrent
 from elementdp.learning._fast.segments import Memory, Segments
 from elementdp.learning.rows import Pair, Rows, each
 
 
-class Taps:
+class Taps(Hooked):
     """Adds a tensor to whatever a layer puts out, and keeps what went in.
 
     The tensor is zero, and its gradient is that of the output. While a layer runs, its parameters are constants: if a
@@ -28,16 +28,7 @@ class Taps:
         self.outputs: list[Tensor] = []
         self.layers: list[nn.Module | RecurrentCell] = []
         self.seen: list[dict[str, Tensor]] = []
-        self._own: dict[nn.Module, dict[str, nn.Parameter | None]] = {}
-        self._handles = []
-        self._unrolled: list[nn.Module] = []
-        for layer in layers:
-            if can_unroll(layer):
-                assert isinstance(layer, nn.RNNBase)
-                layer.__dict__["forward"] = unrolled(layer, self)
-                self._unrolled.append(layer)
-                continue
-            self._handles += [layer.register_forward_pre_hook(self._enter), layer.register_forward_hook(self._leave)]
+        super().__init__(layers)
 
     def leaf(self, parameter: nn.Parameter | None) -> Tensor | None:
         """The parameter as a constant."""
@@ -58,30 +49,12 @@ class Taps:
         self.layers.append(cell)
         self.seen.append({"inputs": x, "states": states} | ({} if resets is None else {"resets": resets}))
 
-    def _enter(self, module: nn.Module, args: tuple[Tensor, ...]) -> None:
-        self._own[module] = dict(module._parameters)
-        for name, parameter in self._own[module].items():
-            if parameter is not None:
-                module._parameters[name] = parameter.detach()  # type: ignore[assignment]
-
     def _leave(self, module: nn.Module, args: tuple[Tensor, ...], output: Tensor) -> Tensor:
-        module._parameters.update(self._own.pop(module))
         if len(args) != 1 or not isinstance(args[0], Tensor) or not isinstance(output, Tensor) or not args[0].dim():
             raise CaptureError("a layer is not called with one tensor for one tensor", module.parameters())
         self.layers.append(module)
         self.seen.append({"inputs": args[0]})
         return self.tap(output)
-
-    def __enter__(self) -> "Taps":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for module, own in self._own.items():  # a pass that failed within a layer
-            module._parameters.update(own)
-        for layer in self._unrolled:
-            del layer.__dict__["forward"]
-        for handle in self._handles:
-            handle.remove()
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,16 @@
 """What passes through the layers of a model in one forward and one backward pass."""
 
+from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
 
 from elementdp.learning._fast.products import Call
-from elementdp.learning._fast.recurrent import RecurrentCell, can_unroll, unrolled
+from elementdp.learning._fast.recurrent import RecurrentCell, Watch, can_unroll, unrolled
 from elementdp.learning.rows import Rows, call
 
 
@@ -21,7 +22,51 @@ class CaptureError(Exception):
         self.parameters = list(parameters)
 
 
-class Capture:
+class Hooked(Watch):
+    """Hooks on layers for one pass: what goes in and out is seen, and parameters are leaves of their own meanwhile.
+
+    Recurrent layers are unrolled into their cells.
+    """
+
+    def __init__(self, layers: Iterable[nn.Module]) -> None:
+        self._own: dict[nn.Module, dict[str, nn.Parameter | None]] = {}
+        self._handles = []
+        self._unrolled: list[nn.Module] = []
+        for layer in layers:
+            if can_unroll(layer):
+                assert isinstance(layer, nn.RNNBase)
+                layer.__dict__["forward"] = unrolled(layer, self)
+                self._unrolled.append(layer)
+                continue
+            self._handles += [layer.register_forward_pre_hook(self._enter), layer.register_forward_hook(self._exit)]
+
+    @abstractmethod
+    def _leave(self, module: nn.Module, args: tuple[Tensor, ...], output: Tensor) -> Tensor | None:
+        """Take down what went into a layer and came out; what is returned replaces its output."""
+
+    def _enter(self, module: nn.Module, args: tuple[Tensor, ...]) -> None:
+        self._own[module] = dict(module._parameters)
+        for name, parameter in self._own[module].items():
+            if parameter is not None:
+                module._parameters[name] = self.leaf(parameter)  # type: ignore[assignment]
+
+    def _exit(self, module: nn.Module, args: tuple[Tensor, ...], output: Tensor) -> Tensor | None:
+        module._parameters.update(self._own.pop(module))
+        return self._leave(module, args, output)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for module, own in self._own.items():  # a pass that failed within a layer
+            module._parameters.update(own)
+        for layer in self._unrolled:
+            del layer.__dict__["forward"]
+        for handle in self._handles:
+            handle.remove()
+
+
+class Capture(Hooked):
     """Layer inputs, and where the gradients of their outputs will arrive, for one forward pass.
 
     While a captured layer runs, its parameters are leaves of their own with the same values. So a gradient that still
@@ -33,17 +78,8 @@ class Capture:
     def __init__(self, layers: Iterable[nn.Module], parameters: Sequence[nn.Parameter]) -> None:
         self._parameters = list(parameters)
         self._leaves = {id(p): nn.Parameter(p.detach()) for p in parameters}
-        self._own: dict[nn.Module, dict[str, nn.Parameter | None]] = {}
         self._seen: list[_Use] = []
-        self._handles = []
-        self._unrolled: list[nn.Module] = []
-        for layer in layers:
-            if can_unroll(layer):
-                assert isinstance(layer, nn.RNNBase)
-                layer.__dict__["forward"] = unrolled(layer, self)
-                self._unrolled.append(layer)
-                continue
-            self._handles += [layer.register_forward_pre_hook(self._enter), layer.register_forward_hook(self._leave)]
+        super().__init__(layers)
         self._open = True
 
     def leaf(self, parameter: nn.Parameter | None) -> Tensor | None:
@@ -60,14 +96,7 @@ class Capture:
             edge = torch.autograd.graph.get_gradient_edge(gates)
             self._seen.append(_Use(cell, x.detach(), x._version, edge, states, resets))
 
-    def _enter(self, module: nn.Module, args: tuple[Tensor, ...]) -> None:
-        self._own[module] = dict(module._parameters)
-        for name, parameter in self._own[module].items():
-            if parameter is not None:
-                module._parameters[name] = self._leaves.get(id(parameter), parameter)
-
     def _leave(self, module: nn.Module, args: tuple[Tensor, ...], output: Tensor) -> None:
-        module._parameters.update(self._own.pop(module))
         if not self._open:  # a checkpointed part runs again during the backward pass
             return
         if len(args) != 1 or not isinstance(args[0], Tensor) or not isinstance(output, Tensor):
@@ -76,17 +105,6 @@ class Capture:
             # The edge, not the tensor: an in-place activation may overwrite the tensor next.
             edge = torch.autograd.graph.get_gradient_edge(output)
             self._seen.append(_Use(module, args[0].detach(), args[0]._version, edge))
-
-    def __enter__(self) -> "Capture":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for module, own in self._own.items():  # a pass that failed within a layer
-            module._parameters.update(own)
-        for layer in self._unrolled:
-            del layer.__dict__["forward"]
-        for handle in self._handles:
-            handle.remove()
 
     def calls(self, losses: Tensor, weights: Tensor) -> list[tuple[nn.Module | RecurrentCell, list[Call]]]:
         """The uses of every layer, with the gradients of the weighted sum of the rows' ``losses``."""
