@@ -40,6 +40,7 @@ from elementdp.histogram.spark_tasks import (
     BUNDLE,
     NOTE,
     PAIRS,
+    PIECES,
     TEXTS,
     Note,
     ReadingTask,
@@ -50,7 +51,7 @@ from elementdp.histogram.spark_tasks import (
     summing,
     weighing,
 )
-from elementdp.histogram.text import Keys
+from elementdp.histogram.text import Keys, places_among
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -66,6 +67,8 @@ FORMATS = {
 }
 """What Spark reads a path as, by its extension."""
 
+_CHANGED = "the table was not the same each time Spark read it, as with rand() or sample(): write it down first"
+
 
 def is_spark_frame(table: object) -> bool:
     """Whether a table is a DataFrame of Spark's, without importing Spark to find out."""
@@ -74,7 +77,7 @@ def is_spark_frame(table: object) -> bool:
 
 @dataclass(frozen=True)
 class SparkEngine:
-    """Spark: memory holds, in each task, a bundle of rows and the largest group; on the driver, the items.
+    """Spark: memory holds, in each task, a bundle of rows and the items released; on the driver, these items.
 
     Args:
         session: a SparkSession of one's own. Without one, a session is made (or the active one is used).
@@ -242,8 +245,10 @@ class SparkGroups:
             found = named.groupBy("item").agg(f.min("text").alias("text")).toArrow()
         hashes = found.column("item").to_numpy().view(np.uint64)
         order = np.argsort(hashes)
-        chosen = found.column("text").take(pa.array(order[np.searchsorted(hashes[order], items)]))
-        return [str(text) for text in chosen.to_pylist()]
+        places = places_among(hashes[order], items)
+        if (places < 0).any():
+            raise TableError(_CHANGED)
+        return [str(text) for text in found.column("text").take(pa.array(order[places])).to_pylist()]
 
     def add_up(self, measure: Measure, items: ItemList, alone: NDArray[np.bool_], stage: str) -> Integers:
         """The sum of ``measure`` over all groups: each task adds up its own, Spark adds up the tasks'."""
@@ -258,7 +263,7 @@ class SparkGroups:
         return total
 
     def _pairs(self) -> "DataFrame":
-        return self.kept.where(f"kind = '{PAIRS}'").select("kind", "body")
+        return self.kept.where(f"kind in ('{PAIRS}', '{PIECES}')").select("kind", "body")
 
 
 @contextmanager

@@ -3,7 +3,11 @@
 A bundle is a row ``(route, kind, body)`` of about a thousand pairs (group, item), so that Spark neither turns each pair
 into a row of its own nor sorts them. Its route decides which task it goes to: the lower half of a group's key falls
 into one of as many ranges as there are tasks (the upper half parts groups on a task's disk). The texts of items travel
-once a task, beside the pairs, which know items by their hashes.
+once a task, beside the pairs, which know items by their hashes. Where a pair or a text goes depends on itself alone and
+not on what is read with it, since a task that is tried again may get its rows in another order.
+
+A group with more items than memory should hold stays in pieces, parted by item. Discovery asks for its first few items
+and a sum for those that are released, so each piece is narrowed to these before the group is put together.
 
 A task says nothing of the data. What is wrong with a row travels on as words that quote nothing; any other failure is
 told by the name of its kind alone.
@@ -31,7 +35,7 @@ from elementdp.histogram.items import ItemList
 from elementdp.histogram.naming import Naming, item_sums
 from elementdp.histogram.projection import GroupCounts, pair_sums, run_sums
 from elementdp.histogram.rows import RowReader, measured
-from elementdp.histogram.spill import Rows, Spill
+from elementdp.histogram.spill import PART_BYTES, Rows, Spill
 from elementdp.histogram.text import Keys, mix, places_among
 
 Batches = Iterable[pa.RecordBatch]
@@ -39,7 +43,7 @@ Task = Callable[[Batches], Batches]
 
 BUNDLE = "route long, kind string, body binary"
 _SCHEMA = pa.schema([("route", pa.int64()), ("kind", pa.string()), ("body", pa.binary())])
-PAIRS, TEXTS, NOTE = "pairs", "texts", "note"
+PAIRS, PIECES, TEXTS, NOTE = "pairs", "pieces", "texts", "note"
 
 _BODY_ROWS = 1 << 10
 """Pairs of a bundle: Spark hands a task up to 10,000 bundles at once, which then stay within 300 MB."""
@@ -50,8 +54,14 @@ _READ_ROWS = 1 << 17
 _HELD_ROWS = 1 << 20
 """Rows, or sums by item, that a task holds before it sends them on."""
 
+_HELD_TEXT = 1 << 26
+"""Bytes of texts that a task holds before it sends them on."""
+
 _REMEMBERED = 1 << 20
 """Texts that a task remembers to have sent."""
+
+_PART_BYTES = PART_BYTES
+"""What a task takes from its disk at a time; a group that is larger is parted by item."""
 
 _HIGH, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
 
@@ -139,6 +149,7 @@ class ReadingTask:
     def _read(self, batches: Batches, reader: RowReader) -> Batches:
         sent = np.empty(0, np.uint64)
         held: list[Rows] = []
+        texts: list[pa.RecordBatch] = []
         read = 0
         for table in _joined_batches(batches):
             rows = reader.rows(table)
@@ -146,36 +157,47 @@ class ReadingTask:
             if self.items is None:
                 hashes, places = np.unique(rows.hashes, return_index=True)
                 fresh = places_among(sent, hashes) < 0
-                yield from self._texts(hashes[fresh], rows.texts.take(pa.array(places[fresh])))
+                columns = [pa.array(hashes[fresh].view(np.int64)), rows.texts.take(pa.array(places[fresh]))]
+                texts.append(pa.record_batch(columns, names=["item", "text"]))
                 sent = np.union1d(sent, hashes[fresh]) if len(sent) < _REMEMBERED else sent
+            if sum(part.nbytes for part in texts) >= _HELD_TEXT:
+                yield self._routed_texts(texts)
+                texts = []
             held.append((rows.keys, rows.items, *rows.counts))
             if sum(len(part[0]) for part in held) >= _HELD_ROWS:
                 yield self._routed(held)
                 held = []
+        if texts:
+            yield self._routed_texts(texts)
         if held:
             yield self._routed(held)
         yield Note(read, reader.bad.dropped).bundle()
 
-    def _texts(self, hashes: Keys, texts: pa.Array) -> Batches:
-        """Texts of items with their hashes; where they are kept does not matter, so they are dealt out in turn."""
-        found = pa.record_batch([pa.array(hashes.view(np.int64)), texts], names=["item", "text"])
-        bodies = [_ipc(found.slice(start, _BODY_ROWS)) for start in range(0, len(texts), _BODY_ROWS)]
-        if bodies:
-            turns = int(hashes[0] >> _HIGH) + np.arange(len(bodies))
-            yield _bundle(self.routes[turns % len(self.routes)], TEXTS, bodies)
+    def _routed_texts(self, held: list[pa.RecordBatch]) -> pa.RecordBatch:
+        """Texts of items with their hashes, parted by the ranges of these."""
+        texts = _joined(held)
+        hashes = texts.column("item").to_numpy().view(np.uint64)
+        order = np.argsort(hashes & _LOW)
+        routes, slices = self._pieces(hashes[order])
+        texts = texts.take(pa.array(order))
+        return _bundle(routes, TEXTS, [_ipc(texts.slice(one.start, one.stop - one.start)) for one in slices])
 
     def _routed(self, held: list[Rows]) -> pa.RecordBatch:
         """Rows added up by pair, so that a busy group sends few, and parted by the ranges of their keys."""
         rows = _roughly_added_up(_concatenated(held))
-        ranges = (rows[0] & _LOW) * np.uint64(len(self.routes)) >> _HIGH
+        routes, slices = self._pieces(rows[0])
+        return _bundle(routes, PAIRS, [_packed(*(column[one] for column in rows)) for one in slices])
+
+    def _pieces(self, keys: Keys) -> tuple[NDArray[np.int64], list[slice]]:
+        """The route of each bundle, and which of the keys, in order of their lower halves, go into it."""
+        ranges = (keys & _LOW) * np.uint64(len(self.routes)) >> _HIGH
         bounds = np.searchsorted(ranges, np.arange(len(self.routes) + 1, dtype=np.uint64))
         pieces = [
             (place, slice(start, min(start + _BODY_ROWS, last)))
             for place, (first, last) in enumerate(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True))
             for start in range(first, last, _BODY_ROWS)
         ]
-        bodies = [_packed(*(column[piece] for column in rows)) for _, piece in pieces]
-        return _bundle(self.routes[[place for place, _ in pieces]], PAIRS, bodies)
+        return self.routes[[place for place, _ in pieces]], [one for _, one in pieces]
 
 
 def _roughly_added_up(rows: Rows) -> Rows:
@@ -196,7 +218,10 @@ def _roughly_added_up(rows: Rows) -> Rows:
 
 
 def grouping(bundles: Batches) -> Batches:
-    """Whole groups in order of their keys, exactly added up on the task's disk; the texts; and one note."""
+    """Groups in order of their keys, exactly added up on the task's disk; the texts; and one note.
+
+    Bundles of ``PAIRS`` hold whole groups one after the other, those of ``PIECES`` each pair once in any order.
+    """
     note = Note()
     spill: Spill | None = None
     with ExitStack() as stack:
@@ -206,34 +231,65 @@ def grouping(bundles: Batches) -> Batches:
                 note += Note.of(body)
             if (texts := bundle.filter(pc.equal(kind, TEXTS))).num_rows:
                 yield texts
-            for keys, items, *numbers in _unpacked(bundle):
+            for keys, items, *numbers in _unpacked(bundle, PAIRS):
                 if spill is None:
-                    spill = stack.enter_context(Spill(("u8", "u8", *["i8"] * len(numbers)), pair_sums))
+                    types = ("u8", "u8", *["i8"] * len(numbers))
+                    spill = stack.enter_context(Spill(types, pair_sums, part_bytes=_PART_BYTES))
+                    pieces = stack.enter_context(Spill(("u8", *types), _piece_sums, part_bytes=_PART_BYTES))
                 spill.add(keys, items, *(column.view(np.int64) for column in numbers))
         try:
-            for part in spill.parts() if spill else ():
-                groups = GroupCounts.of(*part)
-                values = () if groups.values is None else (groups.values,)
-                columns = (groups.keys, groups.items, groups.counts, *values)
-                starts = range(0, len(groups.keys), _BODY_ROWS)
-                bodies = [_packed(*(column[start : start + _BODY_ROWS] for column in columns)) for start in starts]
-                yield _bundle(np.zeros(len(bodies), np.int64), PAIRS, bodies)
+            if spill is not None:
+                yield from _added_up(spill.parts(lambda rows: pieces.add(mix(rows[0], rows[1]), *rows)), PAIRS)
+                yield from _added_up((rows[1:] for rows in pieces.parts()), PIECES)
         except TableError as error:
             note += Note(problems=(error.kind,))
     yield note.bundle()
 
 
-def whole_groups(bundles: Batches) -> Iterator[GroupCounts]:
-    """The groups of a task, many at a time; a group that goes on in the next bundle is put together first."""
+def _piece_sums(rows: Rows) -> Rows:
+    """Rows (mix of group and item, group, item, …) added up by pair."""
+    sums = pair_sums(rows[1:])
+    return mix(sums[0], sums[1].view(np.uint64)), *sums
+
+
+def _added_up(parts: Iterable[Rows], kind: str) -> Batches:
+    """Bundles of (group, item, count[, value]), each pair once."""
+    for part in parts:
+        columns = _columns(GroupCounts.of(*part))
+        starts = range(0, len(columns[0]), _BODY_ROWS)
+        bodies = [_packed(*(column[start : start + _BODY_ROWS] for column in columns)) for start in starts]
+        yield _bundle(np.zeros(len(bodies), np.int64), kind, bodies)
+
+
+def whole_groups(bundles: Batches, narrowed: Callable[[GroupCounts], GroupCounts]) -> Iterator[GroupCounts]:
+    """The groups of a task, many at a time; a group that goes on in the next bundle is put together first.
+
+    Groups that come in pieces are put together last, of what ``narrowed`` leaves of each piece.
+    """
     rest: Rows | None = None
-    for rows in (one for bundle in bundles for one in _unpacked(bundle)):
-        rows = rows if rest is None else _concatenated([rest, rows])
-        cut = int(np.searchsorted(rows[0], rows[0][-1]))
-        if cut:
-            yield _groups(tuple(column[:cut] for column in rows))
-        rest = tuple(column[cut:] for column in rows)
+    pieces: list[GroupCounts] = []
+    for bundle in bundles:
+        pieces += (narrowed(_groups(_by_key(rows))) for rows in _unpacked(bundle, PIECES))
+        for rows in _unpacked(bundle, PAIRS):
+            rows = rows if rest is None else _concatenated([rest, rows])
+            cut = int(np.searchsorted(rows[0], rows[0][-1]))
+            if cut:
+                yield _groups(tuple(column[:cut] for column in rows))
+            rest = tuple(column[cut:] for column in rows)
     if rest is not None:
         yield _groups(rest)
+    if pieces:
+        yield _groups(_by_key(_concatenated([_columns(piece) for piece in pieces])))
+
+
+def _by_key(rows: Rows) -> Rows:
+    order = np.argsort(rows[0])
+    return tuple(column[order] for column in rows)
+
+
+def _columns(groups: GroupCounts) -> Rows:
+    values = () if groups.values is None else (groups.values,)
+    return groups.keys, groups.items, groups.counts, *values
 
 
 def _groups(rows: Rows) -> GroupCounts:
@@ -251,7 +307,7 @@ def weighing(naming: Naming) -> Task:
 
     def weigh(bundles: Batches) -> Batches:
         held: list[Rows] = []
-        for groups in whole_groups(bundles):
+        for groups in whole_groups(bundles, naming.named):
             held.append(naming.weights(groups))
             if sum(len(part[0]) for part in held) >= _HELD_ROWS:
                 held = [item_sums(_concatenated(held))]
@@ -266,15 +322,17 @@ def weighing(naming: Naming) -> Task:
 def summing(measure: Measure, items: ItemList, alone: NDArray[np.bool_], hashing: ItemHash, *, listed: bool) -> Task:
     """Rows (place, units): the sum of ``measure`` over the task's groups."""
 
+    def places(groups: GroupCounts) -> NDArray[np.int64]:
+        return groups.items if listed else items.places_of_hashes(groups.items.view(np.uint64), hashing)
+
     def add_up(bundles: Batches) -> Batches:
         total = measure(GroupCounts.none())
-        for groups in whole_groups(bundles):
-            places = groups.items if listed else items.places_of_hashes(groups.items.view(np.uint64), hashing)
-            total = total + measured(groups, measure, places, alone)
+        for groups in whole_groups(bundles, lambda piece: piece.keep(places(piece) >= 0)):
+            total = total + measured(groups, measure, places(groups), alone)
             if np.abs(total).max(initial=0) >= 1 << 62:
                 raise OverflowError
-        places = np.flatnonzero(total)
-        yield _units("place", places, total[places])
+        some = np.flatnonzero(total)
+        yield _units("place", some, total[some])
 
     return add_up
 
@@ -318,11 +376,12 @@ def _packed(*columns: NDArray[np.generic]) -> bytes:
     return bytes([len(columns)]) + digits.tobytes()
 
 
-def _unpacked(bundle: pa.RecordBatch) -> Iterator[Rows]:
-    """The pairs of some bundles, many bodies at a time, as unsigned 64-bit columns."""
+def _unpacked(bundle: pa.RecordBatch, kind: str) -> Iterator[Rows]:
+    """The pairs of some bundles of a kind, many bodies at a time, as unsigned 64-bit columns."""
     held: list[Rows] = []
-    for body in bundle.column("body").filter(pc.equal(bundle.column("kind"), PAIRS)):
-        digits = np.frombuffer(body.as_buffer(), np.uint8)
+    bodies = bundle.column("body")
+    for place in pc.indices_nonzero(pc.equal(bundle.column("kind"), kind)).to_pylist():
+        digits = np.frombuffer(bodies[place].as_buffer(), np.uint8)
         digits = digits[1:].reshape(digits[0], 8, -1).swapaxes(1, 2)
         held.append(tuple(np.ascontiguousarray(digits).view(np.uint64)[:, :, 0]))
         if len(held) * _BODY_ROWS >= _READ_ROWS:

@@ -81,15 +81,22 @@ class Spill:
         """Append rows, each to the part of its key."""
         self.write(*self.sorted(rows))
 
-    def parts(self) -> Iterator[Rows]:
-        """Every part in turn; small ones are handed over together."""
+    def parts(self, aside: Callable[[Rows], None] | None = None) -> Iterator[Rows]:
+        """Every part in turn; small ones are handed over together.
+
+        What is larger than a part after all goes to ``aside``, if given, some rows at a time, and is left out here.
+        """
         held: list[Rows] = []
         room = self.part_bytes
         sizes = sum((np.diff(bounds) for _, bounds in self._written), np.zeros(1 << _BITS[self.level], np.int64))
         for part in np.flatnonzero(sizes).tolist():
             size = int(sizes[part]) * self.row_bytes
             if size > self.part_bytes and self.level < len(_BITS) - 1:
-                yield from self._finer(part)
+                yield from self._finer(part, aside)
+                continue
+            if size > self.part_bytes and aside is not None:
+                for rows in self._runs(part):
+                    aside(rows)
                 continue
             if size > room and held:
                 yield _joined(held)
@@ -99,13 +106,13 @@ class Spill:
         if held:
             yield _joined(held)
 
-    def _finer(self, part: int) -> Iterator[Rows]:
+    def _finer(self, part: int, aside: Callable[[Rows], None] | None) -> Iterator[Rows]:
         """A part too large for memory, parted again; what a key has many times is added up on the way."""
         types = [column.dtype.str for column in self.squeeze(tuple(np.empty(0, kind) for kind in self.types))]
         with Spill(types, self.squeeze, part_bytes=self.part_bytes, level=self.level + 1) as finer:
             for rows in self._runs(part):
                 finer.add(*self.squeeze(rows))
-            yield from finer.parts()
+            yield from finer.parts(aside)
 
     def _runs(self, part: int) -> Iterator[Rows]:
         for begins, bounds in self._written:

@@ -106,20 +106,35 @@ def test_a_million_events_with_a_user_who_holds_half_of_them(session: Any) -> No
     assert release(session.createDataFrame(table), rho=8.0).equals(release(table, rho=8.0))
 
 
-def test_failed_tasks_and_other_partitions_change_nothing(session: Any) -> None:
-    table = events(20_000, 3)
-    frame = session.createDataFrame(table).repartition(5)
+def broken(frame: Any) -> Any:
+    """A table each of whose tasks fails twice, at its end."""
 
     def failing(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
 
-        context = TaskContext.get()
         yield from batches
-        if context.attemptNumber() < 2:
+        if TaskContext.get().attemptNumber() < 2:
             raise OSError("the disk of this worker is gone")
 
-    broken = frame.mapInArrow(failing, frame.schema)
-    assert release(broken, SparkEngine(session=session, partitions=7)).equals(release(table))
+    return frame.mapInArrow(failing, frame.schema)
+
+
+def test_failed_tasks_and_other_partitions_change_nothing(session: Any) -> None:
+    table = events(20_000, 3)
+    frame = broken(session.createDataFrame(table).repartition(5))
+    assert release(frame, SparkEngine(session=session, partitions=7)).equals(release(table))
+
+
+def test_a_user_with_more_items_than_a_task_takes_at_once(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One group comes in pieces: 2^18 pairs of 32 bytes fill a part. Without noise both engines discover the same."""
+    monkeypatch.setattr("elementdp.histogram.release.seeded_noise", lambda seed: lambda values, scale: values)
+    mine, others = 300_000, events(20_000, 13).drop(["times"])
+    table = pa.concat_tables([pa.table({"user": np.zeros(mine, int), "url": [f"x{n}" for n in range(mine)]}), others])
+    table = table.take(np.random.default_rng(14).permutation(table.num_rows))
+    choices: dict[str, Any] = {"items": None, "count": None, "element": "user", "rho": 3.0}
+    expected = release(table, **choices)
+    assert expected.num_rows > 4
+    assert release(broken(session.createDataFrame(table).repartition(2)), **choices).equals(expected)
 
 
 def test_discovery_sees_each_candidate_once_with_the_same_weight(session: Any) -> None:

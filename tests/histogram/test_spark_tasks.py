@@ -24,8 +24,8 @@ NAMING = Threshold.of(0.5, 1e-6, 5, one_item=False).naming
 @pytest.fixture(autouse=True)
 def small_bundles(monkeypatch: pytest.MonkeyPatch) -> None:
     """So small that groups straddle bundles and tasks send rows more than once."""
-    for name, rows in {"_BODY_ROWS": 7, "_READ_ROWS": 50, "_HELD_ROWS": 120}.items():
-        monkeypatch.setattr(tasks, name, rows)
+    for name, size in {"_BODY_ROWS": 7, "_READ_ROWS": 50, "_HELD_ROWS": 120, "_HELD_TEXT": 2000}.items():
+        monkeypatch.setattr(tasks, name, size)
 
 
 def events(n: int, seed: int, **more: Any) -> pa.Table:
@@ -71,11 +71,15 @@ def kind(row: pa.RecordBatch) -> str:
     return str(row.column("kind")[0].as_py())
 
 
+def counted(bundles: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    return (bundle for bundle in bundles if kind(bundle) in (tasks.PAIRS, tasks.PIECES))
+
+
 def sums(kept: list[list[pa.RecordBatch]], measure: Any, items: ItemList, *, listed: bool) -> Any:
     task = tasks.summing(measure, items, np.zeros(len(items), bool), HASHING, listed=listed)
     total = measure(GroupCounts.none())
     for bundles in kept:
-        for batch in task(bundle for bundle in bundles if kind(bundle) == tasks.PAIRS):
+        for batch in task(counted(bundles)):
             total[batch.column("place").to_numpy()] += batch.column("units").to_numpy()
     return total
 
@@ -83,7 +87,7 @@ def sums(kept: list[list[pa.RecordBatch]], measure: Any, items: ItemList, *, lis
 @pytest.mark.parametrize("listed", [True, False])
 @pytest.mark.parametrize("columns", [Columns("user", ("url",)), Columns("user", ("url",), "times"),
                                      Columns("user", ("url",), None, BoundedValue("times", 0, 5))])  # fmt: skip
-def test_sums_do_not_depend_on_how_rows_travel(columns: Columns, listed: bool) -> None:
+def test_sums_do_not_depend_on_how_rows_travel(columns: Columns, listed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     n, items, ball = 900, ItemList(URLS), GridBall.of(3.0)
     table = events(n, 1, times=np.random.default_rng(2).choice([0.0, 0.3, 1.0, 2.0**31], n))
 
@@ -101,19 +105,72 @@ def test_sums_do_not_depend_on_how_rows_travel(columns: Columns, listed: bool) -
         expected = groups.add_up(measure, items, alone, "")
         weights = None if listed else dict(zip(*map(np.ndarray.tolist, next(groups.item_weights(NAMING))), strict=True))
     assert expected.any()
-    for parts, seed in ((1, 3), (5, 4)):
+    for parts, seed, part_bytes in ((1, 3, 1 << 20), (5, 4, 1 << 20), (3, 5, 200)):
+        monkeypatch.setattr(tasks, "_PART_BYTES", part_bytes)
         kept, note = grouped(table, columns, given, parts, seed)
         assert note == tasks.Note(rows=n)
+        in_pieces = {kind(bundle) for bundles in kept for bundle in bundles} >= {tasks.PIECES}
+        assert in_pieces == (part_bytes < 1000)
         assert np.array_equal(sums(kept, measure, items, listed=listed), expected)
         if weights is not None:
             found: dict[int, int] = {}
             for bundles in kept:
-                pairs = (bundle for bundle in bundles if kind(bundle) == tasks.PAIRS)
-                for batch in tasks.weighing(NAMING)(pairs):
+                for batch in tasks.weighing(NAMING)(counted(bundles)):
                     for item, units in zip(batch["item"].to_numpy().view(np.uint64).tolist(),
                                            batch["units"].to_pylist(), strict=True):  # fmt: skip
                         found[item] = found.get(item, 0) + units
             assert found == weights
+
+
+def test_where_rows_go_does_not_depend_on_their_order() -> None:
+    """A task that is tried again may read its rows in another order, while others keep what the first try sent them."""
+    table = events(900, 9)
+    rule = element_rule("domain", "user", "url", table.column_names, "the table")
+    reading = tasks.ReadingTask(Columns("user", ("url",)), rule, None, RowPolicy(), HASHING, 10 * np.arange(5))
+
+    def received(rows: pa.Table) -> dict[int, tuple[Any, ...]]:
+        sent = [row for batch in reading(rows.to_batches(max_chunksize=13)) for row in rowwise(batch)]
+        found = {}
+        for route in reading.routes.tolist():
+            arrived = [row for row in sent if row.column("route")[0].as_py() == route and kind(row) != tasks.NOTE]
+            texts = [row for row in arrived if kind(row) == tasks.TEXTS]
+            names = tasks.naming_texts(np.sort(HASHING.of(pa.array(URLS))))(texts)
+            kept = [row for batch in tasks.grouping(arrived) for row in rowwise(batch)]
+            weights = [row for batch in tasks.weighing(NAMING)(counted(kept)) for row in batch.to_pylist()]
+            found[route] = ({row["text"] for batch in names for row in batch.to_pylist()}, weights)
+        return found
+
+    first = received(table)
+    assert sum(len(names) for names, _ in first.values()) == len(URLS)
+    assert received(table.take(np.random.default_rng(10).permutation(table.num_rows))) == first
+
+
+def test_a_group_that_does_not_fit_memory_is_never_held_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One group of 3,000 items, of which 5 are released: no more than a part and what is asked for comes together."""
+    monkeypatch.setattr(tasks, "_PART_BYTES", 4000)  # 125 pairs of 32 bytes
+    table = pa.table({"user": np.zeros(3000, np.int64), "url": [f"a{n}" for n in range(3000)]})
+    rule = element_rule("user", "user", "url", table.column_names, "the table")
+    reading = tasks.ReadingTask(Columns("user", ("url",)), rule, None, RowPolicy(), HASHING, np.arange(1))
+    held: list[int] = []
+    made = GroupCounts.sorted
+
+    def watched(keys: Any, *rest: Any) -> GroupCounts:
+        held.append(len(keys))
+        return made(keys, *rest)
+
+    monkeypatch.setattr(GroupCounts, "sorted", staticmethod(watched))
+    kept = list(tasks.grouping(reading(table.to_batches())))
+    items = ItemList([f"a{n}" for n in range(0, 3000, 600)])
+    ball = GridBall.of(1.0)
+
+    def measure(groups: GroupCounts) -> Any:
+        return np.bincount(groups.items, groups.project(ball), len(items)).astype(np.int64)
+
+    each = int(ball.radius // np.sqrt(5))  # five items of one group share its radius
+    assert np.abs(sums([kept], measure, items, listed=False) - each).max() <= 1
+    named = [row["item"] for batch in tasks.weighing(NAMING)(counted(kept)) for row in batch.to_pylist()]
+    assert len(set(named)) == len(named) == NAMING.most_items
+    assert max(held) < 500
 
 
 def test_the_texts_of_items_are_found_by_their_hashes() -> None:
