@@ -24,7 +24,7 @@ from scipy.special import ndtr
 from elementdp.histogram.budget import Budget, Ledger
 from elementdp.histogram.noise import seeded_noise
 from elementdp.histogram.projection import GroupCounts
-from elementdp.histogram.radius import RadiusSearch, balance, rho_grid
+from elementdp.histogram.radius import RadiusSearch, balance
 
 BAR = 1.3
 DELTA = 1e-6
@@ -115,12 +115,25 @@ def five_items(rng: np.random.Generator, size: float) -> Table:
     return table(rng.integers(0, users, rows), rng.integers(0, 5, rows), np.ones(rows), 5, 5)
 
 
-def some_bots(rng: np.random.Generator, size: float) -> Table:
-    users = int(30_000 * size)
-    rows, bots = users * 5, users // 100
-    keys = np.r_[rng.integers(0, users, rows), np.repeat(rng.integers(0, users, bots), 50)]
-    counts = np.r_[np.ones(rows), np.full(bots * 50, 200.0)]
-    return table(keys, zipf(rng, rows + bots * 50, 400), counts, 400, 400)
+def some_bots(share: float, items: int, weight: float = 1.0) -> Callable[[np.random.Generator, float], Table]:
+    """Ordinary users, and some with two thousand times their weight."""
+
+    def made(rng: np.random.Generator, size: float) -> Table:
+        users = int(30_000 * size)
+        rows, bots = users * 5, int(users * share)
+        keys = np.r_[rng.integers(0, users, rows), np.repeat(rng.integers(0, users, bots), 50)]
+        counts = weight * np.r_[np.ones(rows), np.full(bots * 50, 200.0)]
+        return table(keys, zipf(rng, rows + bots * 50, items), counts, items, items, whole=weight == 1.0)
+
+    return made
+
+
+def thousands(rng: np.random.Generator, size: float) -> Table:
+    """A tail so heavy that it has no mean, cut at ten thousand events."""
+    users = int(5000 * size)
+    events = np.minimum((rng.pareto(0.9, users) * 10 + 1).astype(int), 10_000)
+    rows = int(events.sum())
+    return table(np.repeat(np.arange(users), events), zipf(rng, rows, 5000), np.ones(rows), 5000, 5000)
 
 
 def real_words(element: str) -> Callable[[np.random.Generator, float], Table]:
@@ -153,7 +166,11 @@ KINDS: dict[str, Callable[[np.random.Generator, float], Table]] = {
     "equal norms": equal_norms,
     "Pareto, one item": pareto,
     "five items": five_items,
-    "one bot in a hundred": some_bots,
+    "one bot in a hundred": some_bots(0.01, 400),
+    "two bots in a hundred": some_bots(0.02, 400),
+    "bots among fifty items": some_bots(0.01, 50),
+    "bots, weights of 1e-7": some_bots(0.02, 400, 1e-7),
+    "users of thousands": thousands,
     "real words by word": real_words("word"),
     "real words by letter": real_words("letter"),
 }
@@ -173,14 +190,14 @@ def ratios(table: Table, epsilon: float, seeds: int) -> list[float]:
     """The error with the private choice of ρ over the least error with a ρ given, for some seeds of the choice."""
     budget = Budget(epsilon, DELTA)
     chooses, given = (Ledger(budget, discovers=False, chooses_radius=choice) for choice in (True, False))
-    search = RadiusSearch.of(chooses.mu_for("radius"), table.most_items, whole=table.whole)
     mu = chooses.mu_for("release")
     wanted = balance(np.full(table.items, table.noise / mu))
+    search = RadiusSearch.of(chooses.mu_for("radius"), table.most_items, wanted, whole=table.whole)
     above = search.measure(table.groups)
     largest = float(table.norms.max())
-    tried = [rho for rho in rho_grid(whole=False) if largest / 2**14 <= rho <= 2 * largest]
+    tried = largest * 2.0 ** np.arange(-14, 1, 1 / 16)
     best = min(error(table, rho, given.mu_for("release")) for rho in tried)
-    return [error(table, search.choose(above, wanted, seeded_noise(seed)), mu) / best for seed in range(seeds)]
+    return [error(table, search.choose(above, seeded_noise(seed)), mu) / best for seed in range(seeds)]
 
 
 def main() -> None:

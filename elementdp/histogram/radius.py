@@ -12,17 +12,32 @@ bias plus noise. This is convex in ρ and least where
 falls to S.
 
 **Sensitivity of what is searched.** By Cauchy–Schwarz 1 ≤ ‖v‖₁/‖v‖₂ ≤ √k for a group with k items. At most K of the
-items released lie in one element, and K is public: it follows from the list of items and from the partition. A group
-therefore adds a number between 0 and √K to D(ρ) (cut at √K, should the hashes of two groups collide, and rounded down
-to a grid), and neighbours, who differ in one group, differ by at most √K in D(ρ), for every ρ at once. The ratio has no
-unit: the bound holds for weights of any size.
+items released lie in one element, and K is public: it follows from the list of items and from the partition. A step of
+the search asks for D(ρ) with each group's ratio cut at a public number c between 1 and √K and rounded down to a grid.
+A group adds a number between 0 and c, so neighbours, who differ in one group, differ by at most c, for every ρ. The
+ratio has no unit: the bound holds for weights of any size.
 
-A binary search over a public grid of ρ asks for D at one ρ a step, with noise. The steps are adaptive and each is a
-Gaussian query, so together they cost μ² = steps·K/σ². A bad choice costs accuracy, never privacy.
+A binary search over a public grid of ρ asks at one ρ a step, with noise of scale s = c√steps/μ. The steps are adaptive
+and each is a Gaussian query, so together they cost μ. A bad choice costs accuracy, never privacy.
+
+**When the search goes up.** A step goes to a larger ρ if its noisy D exceeds max(S, a·s). Where no group is left, it
+goes up with probability Φ(−a) at most, and can then make ρ too large by the factor F by which the two halves of what
+is left of the grid lie apart. The number a is such that Φ(−a)(F − 1) is a small risk: a first step, which may spoil
+everything, is careful, and a last one is not. Where S is far above the noise, nothing is asked beyond S.
+
+**Where ratios are cut.** At c = S·μ/(a√steps), if that lies between 1 and √K: there a·s is just S. Groups with ratios
+below c are then seen without loss and with less noise than at c = √K. And groups with larger ratios, the largest being
+√K, lose nothing either: their D is shortened to D·c/√K at least, which exceeds S once D exceeds a√K√steps/μ, and this
+is what a step without the cut asks for.
+
+**What the search cannot see.** Heavy groups are given up although keeping them would pay if their D lies above S and
+below a√K√steps/μ. S grows with the number of items and √K at most with its root, so this happens with few items only:
+with tens of items at user level, not with hundreds.
 """
 
 import math
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,72 +45,92 @@ from numpy.typing import NDArray
 from elementdp.histogram.noise import AddNoise, Integers, scale_for
 from elementdp.histogram.projection import GroupCounts
 
-_PER_OCTAVE = 4
+_PER_OCTAVE = 8
 _LOG_LARGEST = 32
-_GRID = 1 << 20  # a ratio of one, in steps: fine, so that the discreteness of the noise costs nothing
-_NEAR = 4  # the last steps choose among neighbouring ρ
+RATIO_UNITS = 1 << 20
+"""Ratios ‖v‖₁/‖v‖₂ are kept to 2⁻²⁰: fine, so that the discreteness of the noise costs nothing."""
+
+_RISK = 0.03
+"""The part by which noise alone makes ρ too large in one step of the search, on average."""
 
 
 def rho_grid(*, whole: bool) -> tuple[float, ...]:
-    """What ρ is chosen from, four values an octave: from 1 for whole counts, from 2⁻³² for weights, to almost 2³²."""
+    """What ρ is chosen from, eight values an octave: from 1 for whole counts, from 2⁻³² for weights, to almost 2³²."""
     first = 0 if whole else -_LOG_LARGEST
     return tuple(2.0 ** (k / _PER_OCTAVE) for k in range(first * _PER_OCTAVE, _LOG_LARGEST * _PER_OCTAVE))
 
 
 @dataclass(frozen=True)
-class RadiusSearch:
-    """A noisy binary search for ρ on ``grid``, in elements of at most ``most_items`` items.
+class Step:
+    """A step of the search: where ratios are cut (``bound``) and the ``scale`` of the noise, in units of 2⁻²⁰.
 
-    ``scale`` is the noise of each step, in steps of a grid on which a ratio ‖v‖₁/‖v‖₂ of one is ``unit``.
+    The step goes up if its noisy D is above ``wanted``.
     """
 
-    grid: tuple[float, ...]
-    most_items: int
+    bound: int
     scale: float
-    unit: int = _GRID
+    wanted: float
+
+
+@dataclass(frozen=True)
+class RadiusSearch:
+    """A noisy binary search for ρ on ``grid``, whose length is two to the number of ``steps``."""
+
+    grid: tuple[float, ...]
+    steps: tuple[Step, ...]
 
     @classmethod
-    def of(cls, mu: float, most_items: int, *, whole: bool) -> "RadiusSearch":
-        """The search that costs μ in all; counts that are whole numbers need no ρ below 1."""
-        quiet = cls(rho_grid(whole=whole), max(1, most_items), 0.0)
-        return cls(quiet.grid, quiet.most_items, scale_for(float(quiet.bound), mu / math.sqrt(quiet.steps)))
+    def of(cls, mu: float, most_items: int, wanted: float, *, whole: bool) -> "RadiusSearch":
+        """The search that costs μ in all for the ρ at which D falls to ``wanted``, S above.
+
+        ``most_items`` is K; counts that are whole numbers need no ρ below 1.
+        """
+        grid = rho_grid(whole=whole)
+        number = len(grid).bit_length() - 1
+        each = mu / math.sqrt(number)
+        steps = []
+        for half in (2**left for left in reversed(range(number))):
+            allowed = -NormalDist().inv_cdf(_RISK / (2 ** (half / _PER_OCTAVE) - 1))
+            cut = min(max(wanted * each / allowed, 1.0) * RATIO_UNITS, math.sqrt(max(1, most_items)) * RATIO_UNITS)
+            scale = scale_for(float(math.floor(cut)), each)
+            steps.append(Step(math.floor(cut), scale, max(wanted, allowed * scale / RATIO_UNITS)))
+        return cls(grid, tuple(steps))
 
     @property
-    def steps(self) -> int:
-        """The number of noisy queries, at most."""
-        return math.ceil(math.log2(len(self.grid)))
-
-    @property
-    def bound(self) -> int:
-        """The most that one group adds to a query, in steps: √K, rounded down, as the cut is."""
-        return math.isqrt(self.most_items * self.unit**2)
-
-    @property
-    def noise(self) -> float:
-        """The standard deviation of each noisy D."""
-        return self.scale / self.unit
+    def widest(self) -> Step:
+        """The step that cuts ratios last, and has the most noise."""
+        return max(self.steps, key=lambda step: step.bound)
 
     def measure(self, groups: GroupCounts) -> Integers:
-        """D(ρ) for each ρ of the grid, in steps."""
+        """D(ρ) for each ρ of the grid in units of 2⁻²⁰, with ratios cut as in the step that asks at this ρ."""
         norms = groups.norms()
-        ratios = np.minimum(np.floor(groups.totals() / norms * self.unit), self.bound).astype(np.int64)
-        sums = np.zeros(len(self.grid) + 1, dtype=np.int64)
-        np.add.at(sums, np.searchsorted(self.grid, norms, side="left"), ratios)  # counts for every ρ below the norm
-        return np.asarray(np.cumsum(sums[:0:-1])[::-1])
+        ratios = groups.totals() / norms * RATIO_UNITS
+        places = np.searchsorted(self.grid, norms, side="left")  # a group counts for every ρ below its norm
+        bounds = np.array([step.bound for step in self.steps])[self._asked()]
+        found = np.zeros(len(self.grid), dtype=np.int64)
+        for bound in np.unique(bounds).tolist():
+            sums = np.zeros(len(self.grid) + 1, dtype=np.int64)
+            np.add.at(sums, places, np.minimum(np.floor(ratios), bound).astype(np.int64))
+            found = np.where(bounds == bound, np.cumsum(sums[:0:-1])[::-1], found)
+        return found
 
-    def choose(self, above: Integers, wanted: float, add_noise: AddNoise) -> float:
-        """The first ρ of the grid at which D (``above``, in steps) is at most ``wanted``, as far as one can tell.
+    def _asked(self) -> NDArray[np.int64]:
+        """The number of the step that can ask at each ρ: the middle is the first's, the quarters the second's, …
 
-        As long as a step decides between ρ far apart, three standard deviations are allowed on top: above every norm
-        such a step goes wrong only if its noise exceeds them, and it would multiply the noise of the release by
-        thousands. The last steps are allowed one.
+        Nobody asks at the last ρ, where the search ends if all else is too small.
         """
-        low, high = 0, len(self.grid) - 1
-        while low < high:
-            middle = (low + high) // 2
-            allowed = 3 if high - low > 1 << _NEAR else 1
-            noisy = int(add_noise(above[middle : middle + 1], self.scale)[0]) / self.unit
-            low, high = (low, middle) if noisy <= wanted + allowed * self.noise else (middle + 1, high)
+        after = np.arange(1, len(self.grid) + 1)
+        halvings = np.log2(after & -after).astype(np.int64)  # how often two divides the number of ρ up to this one
+        return np.maximum(len(self.steps) - 1 - halvings, 0)
+
+    def choose(self, above: Integers, add_noise: AddNoise) -> float:
+        """The first ρ of the grid at which D (``above``, as measured) is not above S, as far as one can tell."""
+        low = 0
+        for number, step in enumerate(self.steps, start=1):
+            half = len(self.grid) >> number
+            middle = low + half - 1
+            noisy = int(add_noise(above[middle : middle + 1], step.scale)[0]) / RATIO_UNITS
+            low += half if noisy > step.wanted else 0
         return self.grid[low]
 
 

@@ -15,7 +15,7 @@ from elementdp.histogram.engine import GroupedEvents, Measure
 from elementdp.histogram.items import ItemList
 from elementdp.histogram.noise import AddNoise, Integers, scale_for
 from elementdp.histogram.projection import GridBall, GroupCounts
-from elementdp.histogram.radius import RadiusSearch, balance
+from elementdp.histogram.radius import RATIO_UNITS, RadiusSearch, balance
 from elementdp.histogram.values import BoundedValue
 
 _COVERS_95 = NormalDist().inv_cdf(0.975)
@@ -94,14 +94,14 @@ def discovered_items(groups: GroupedEvents, rule: Threshold, ledger: Ledger, add
 
 def private_ball(data: ListedGroups, ledger: Ledger, add_noise: AddNoise) -> GridBall:
     """ρ by :mod:`elementdp.histogram.radius`, on the items of the release."""
-    search = RadiusSearch.of(ledger.mu_for("radius"), data.most_items, whole=data.whole)
-    above = data.add_up(search.measure, "choosing rho")
-    unit = GridBall.of(1.0)
+    unit, mu = GridBall.of(1.0), ledger.mu_for("radius")
     wanted = balance(data.scales(unit, ledger.mu_for("release")) / unit.grid)
-    moved = math.sqrt(search.steps) * search.bound / search.unit
-    spent = Spent("choice of rho", ledger.mu_for("radius"), 0.0, moved, search.noise)
-    ledger.pay(spent, grid_scale=search.scale, coordinates=search.steps)
-    return GridBall.of(search.choose(above, wanted, add_noise))
+    search = RadiusSearch.of(mu, data.most_items, wanted, whole=data.whole)
+    above = data.add_up(search.measure, "choosing rho")
+    moved = math.sqrt(len(search.steps)) * search.widest.bound / RATIO_UNITS
+    spent = Spent("choice of rho", mu, 0.0, moved, search.widest.scale / RATIO_UNITS)
+    ledger.pay(spent, grid_scale=min(step.scale for step in search.steps), coordinates=len(search.steps))
+    return GridBall.of(search.choose(above, add_noise))
 
 
 def noisy_table(data: ListedGroups, sums: Sums, ball: GridBall, ledger: Ledger, add_noise: AddNoise) -> pa.Table:
