@@ -30,22 +30,30 @@ def command(ids: tuple[str, ...], effort: str, seed: int, as_json: bool) -> None
         for entry in entries:
             _details(console, entry)
     else:
-        console.print(_lines(entries))
+        console.print(_lines(entries, console.width))
     counts = Counter(entry.verdict for entry in entries)
     console.print(" · ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict]))
     if not ids:
         console.print("elementdp claims ID … shows the evidence and the repair.", style="dim")
 
 
-def _lines(entries: list[Entry]) -> Table:
-    """A line for each statement."""
+def _lines(entries: list[Entry], width: int) -> Table:
+    """A line of ``width`` characters for each statement: where it stands in the paper is cut, its verdict is not."""
+    rows = [(entry.id, entry.number, str(entry.verdict), _severity(entry)) for entry in entries]
     table = Table(box=None, pad_edge=False)
-    for name, least in (("id", 21), ("in the paper", 12), ("verdict", 14), ("severity", 18)):
-        table.add_column(name, no_wrap=True, overflow="ellipsis", min_width=least)
-    for entry in entries:
-        severity = "" if entry.severity is Severity.NONE else str(entry.severity)
-        table.add_row(entry.id, escape(entry.number), str(entry.verdict), severity)
+    for name, cells in zip(("id", "in the paper", "verdict", "severity"), zip(*rows, strict=True), strict=True):
+        table.add_column(name, no_wrap=True, overflow="ellipsis", min_width=max(map(len, cells)))
+    spaces = 2 * (len(table.columns) - 1)
+    place = table.columns[1]
+    others = sum(column.min_width or 0 for column in table.columns if column is not place)
+    place.min_width = place.max_width = max(len("in the paper"), min(place.min_width or 0, width - others - spaces))
+    for row in rows:
+        table.add_row(*map(escape, row))
     return table
+
+
+def _severity(entry: Entry) -> str:
+    return "" if entry.severity is Severity.NONE else str(entry.severity)
 
 
 def _details(console: Console, entry: Entry) -> None:

@@ -188,6 +188,15 @@ def test_the_command_prints_a_line_a_statement(monkeypatch):
     assert f"{len(CATALOGUE)} unchecked" in result.output
 
 
+def test_a_narrow_screen_cuts_neither_verdict_nor_severity(entries):
+    lines = CliRunner().invoke(command, [], env={"COLUMNS": "80"}).output.splitlines()
+    for found, line in zip(entries.values(), lines[1:], strict=False):
+        severity = "" if found.severity is Severity.NONE else str(found.severity)
+        assert line.startswith(f"{found.id} ")
+        assert line.split(f" {found.verdict} ")[-1].strip() == severity
+        assert len(line) <= 80
+
+
 def test_the_command_names_a_wrong_id():
     result = CliRunner().invoke(command, ["no-such-claim"])
     assert result.exit_code != 0
