@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from elementdp.cli.histogram_checks import check_apart, check_budget, check_engine, counted, preview
+from elementdp.cli.histogram_checks import check_apart, check_budget, check_engine, counted, preview, warn_of_existing
 from elementdp.cli.options import Command
 from elementdp.errors import ArgumentError, ElementdpError, at_least
 
@@ -85,6 +85,7 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # the numbers of these settings in ma
 @click.option("--nonnegative", is_flag=True, help="Raise negative counts to 0 (post-processing).")
 @click.option(
     "--output",
+    "-o",
     type=click.Path(path_type=Path),
     help=".csv, .tsv, .parquet or .json  [default: EVENTS.histogram.csv here]",
 )
@@ -114,19 +115,21 @@ def command(
     from elementdp.histogram.output import check_output
     from elementdp.histogram.plot import check_plot
 
-    say = _sayer(quiet=options["quiet"] or options["as_json"])
+    say, warn = _sayer(quiet=options["quiet"] or options["as_json"]), _sayer(quiet=options["quiet"])
     privacy = Budget(options["epsilon"], options["delta"], _split(options["split"]), options["seed"])
     if privacy.delta > _LARGE_DELTA:
-        say(f"warning: delta {privacy.delta:g} is no small number; it should be far below 1 over the number of users")
+        warn(f"warning: delta {privacy.delta:g} is no small number; it should be far below 1 over the number of users")
     check_engine(events, options)
     check_budget(events, privacy, options)
     if options["top"] is not None:
         at_least("top", options["top"], 1)
     target = output or _default_output(events[0])
-    check_output(target, force=force)
+    check_output(target, force=force or dry_run)
     if options["plot"] is not None:
-        check_plot(options["plot"], force=force)
+        check_plot(options["plot"], force=force or dry_run)
     if dry_run:
+        if not force:
+            warn_of_existing(events, target, options["plot"])
         return preview(privacy, domain_file, options)
     check_apart(events, domain_file, target, options["plot"], options["engine"])
     signal.signal(signal.SIGTERM, _stop)
@@ -140,7 +143,7 @@ def command(
         if options["plot"] is not None:
             written.append(plot_release(result, options["plot"], force=force))
     for warning in caught:
-        say(f"warning: {warning.message}")
+        warn(f"warning: {warning.message}")
     _tell(result, say)
     if options["as_json"]:
         click.echo(json.dumps(result.as_json() | {"files": list(map(str, written))}, indent=1))

@@ -1,5 +1,6 @@
 """What ``elementdp histogram`` refuses before any work, and what it foretells without a look at the events."""
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -87,13 +88,30 @@ def preview(privacy: "Budget", domain_file: Path | None, options: dict[str, Any]
     mu, valued = ledger.mu_for("release"), isinstance(value, BoundedValue)
     noise = ball.sensitivity(one_item=alone, valued=valued) / ball.grid / mu
     times = " times rho" if options["rho"] is None else ""
-    click.echo(f"noise of a count: {noise:.4g}{times}")
+    expected: dict[str, float | str] = {"noise": noise}
+    words = [f"noise of a count: {noise:.4g}{times}"]
     if isinstance(value, BoundedValue):
         _, (spread,) = value.sums(np.zeros(1), np.array([noise]), np.zeros(1), 2 * ball.rho / mu)
-        click.echo(f"noise of a sum: {spread:.4g}{times}")
+        expected["sum_noise"] = float(spread)
+        words.append(f"noise of a sum: {spread:.4g}{times}")
     if domain_file is None:
         most = options["max_items_per_element"]
         rule = Threshold.of(ledger.mu_for("discovery"), ledger.threshold_delta, most, one_item=alone)
-        needed = rule.value / rule.naming.ball.grid
-        click.echo(f"an item is discovered if about {needed:.4g} groups have it (more if they have other items, too)")
-    click.echo("nothing was read or spent")
+        expected["discovered_from"] = needed = rule.value / rule.naming.ball.grid
+        words.append(f"an item is discovered if about {needed:.4g} groups have it (more if they have other items, too)")
+    if options["as_json"]:
+        click.echo(json.dumps(expected | {"noise_unit": "rho" if times else "counts"}, indent=1))
+    else:
+        click.echo("\n".join([*words, "nothing was read or spent"]))
+
+
+def warn_of_existing(events: tuple[str, ...], target: Path, plot: Path | None) -> None:
+    """Say which outputs a run would be refused for; the events themselves can be no output at all."""
+    from elementdp.histogram.output import files_of
+
+    read = {Path(table).resolve() for table in events}
+    for path in [*files_of(target), *([] if plot is None else [plot])]:
+        if path.resolve() in read:
+            raise ArgumentError("output", str(path), "another file than the events")
+        if path.exists():
+            click.echo(f"{path} exists: a run would be refused; name another --output, or give --force", err=True)

@@ -121,7 +121,7 @@ class RadiusSearch:
         """
         after = np.arange(1, len(self.grid) + 1)
         halvings = np.log2(after & -after).astype(np.int64)  # how often two divides the number of ρ up to this one
-        return np.maximum(len(self.steps) - 1 - halvings, 0)
+        return np.asarray(np.maximum(len(self.steps) - 1 - halvings, 0))
 
     def choose(self, above: Integers, add_noise: AddNoise) -> float:
         """The first ρ of the grid at which D (``above``, as measured) is not above S, as far as one can tell."""

@@ -205,6 +205,21 @@ def test_a_dry_run_checks_the_options(
     assert named in capsys.readouterr().err
 
 
+def test_a_dry_run_after_a_release_tells_the_noise_and_that_the_output_exists(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    common = ("events.csv", *COLUMNS, *BUDGET)
+    assert run(monkeypatch, *common) == 0
+    kept = (folder / "events.histogram.csv").read_bytes()
+    capsys.readouterr()
+    assert run(monkeypatch, *common, "--dry-run", "--json") == 0
+    told = capsys.readouterr()
+    assert json.loads(told.out)["noise_unit"] == "rho"
+    assert "events.histogram.csv exists" in told.err
+    assert "--force" in told.err
+    assert (folder / "events.histogram.csv").read_bytes() == kept
+
+
 def test_a_dry_run_tells_the_noise_that_the_release_will_have(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
