@@ -61,7 +61,7 @@ def rho_grid(*, whole: bool) -> tuple[float, ...]:
 
 
 @dataclass(frozen=True)
-class Step:
+class SearchStep:
     """A step of the search: where ratios are cut (``bound``) and the ``scale`` of the noise, in units of 2⁻²⁰.
 
     The step goes up if its noisy D is above ``wanted``.
@@ -77,7 +77,7 @@ class RadiusSearch:
     """A noisy binary search for ρ on ``grid``, whose length is two to the number of ``steps``."""
 
     grid: tuple[float, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[SearchStep, ...]
 
     @classmethod
     def of(cls, mu: float, most_items: int, wanted: float, *, whole: bool) -> "RadiusSearch":
@@ -93,11 +93,11 @@ class RadiusSearch:
             allowed = -NormalDist().inv_cdf(_RISK / (2 ** (half / _PER_OCTAVE) - 1))
             cut = min(max(wanted * each / allowed, 1.0) * RATIO_UNITS, math.sqrt(max(1, most_items)) * RATIO_UNITS)
             scale = scale_for(float(math.floor(cut)), each)
-            steps.append(Step(math.floor(cut), scale, max(wanted, allowed * scale / RATIO_UNITS)))
+            steps.append(SearchStep(math.floor(cut), scale, max(wanted, allowed * scale / RATIO_UNITS)))
         return cls(grid, tuple(steps))
 
     @property
-    def widest(self) -> Step:
+    def widest(self) -> SearchStep:
         """The step that cuts ratios last, and has the most noise."""
         return max(self.steps, key=lambda step: step.bound)
 
