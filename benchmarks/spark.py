@@ -3,9 +3,10 @@
 All three protect one (user, domain) pair, discover the items privately and count them, on the same Parquet file in the
 same run, each in a process of its own; both Sparks are ``local[2]``. Ours also chooses ρ and estimates what clipping
 removed. The peer is given its bounds, and domains that are looked up once for each page; it holds rows as Python
-objects, so it gets the smaller tables only.
+objects, so it gets the smaller tables only. A run that fails, or takes longer than ``--limit`` seconds, is ended and
+listed as stopped; the others go on.
 
-    python benchmarks/spark.py                                  # 0.1, 1, 3 and 10 million events, the peer up to 3
+    python benchmarks/spark.py                                  # 0.1, 1, 3, 10 and 30 million events, the peer up to 3
     python benchmarks/spark.py --events 100000 200000 300000 --peer-most 100000
     python benchmarks/spark.py --record                         # and write recorded/spark.json
 
@@ -129,17 +130,23 @@ def child(kind: str, *arguments: str) -> None:
     print(time.perf_counter() - start)
 
 
-def measured(kind: str, path: Path, *arguments: str) -> dict[str, float]:
-    """One release in a process of its own: its times, its processes' peaks of memory (MiB), the bytes it shuffled."""
+def measured(limit: float, kind: str, path: Path, *arguments: str) -> dict[str, float] | None:
+    """One release in a process of its own: its times, its processes' peaks of memory (MiB), the bytes it shuffled.
+
+    None if it failed, or was not done after ``limit`` seconds.
+    """
     with tempfile.TemporaryDirectory() as logs:
         command = [sys.executable, __file__, "--child", kind, str(path)]
         command += [] if kind == "local" else [logs, *arguments]
         start = time.perf_counter()
-        process = psutil.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        found = _watched(process)
-        said, wrong = (text.decode() for text in process.communicate())
-        if process.returncode:
-            raise SystemExit(f"{' '.join(command)} failed:\n{wrong}")
+        with tempfile.TemporaryFile() as wrong:  # a pipe that nobody reads would fill up and stop the run
+            process = psutil.Popen(command, stdout=subprocess.PIPE, stderr=wrong)
+            found = _watched(process, limit)
+            said = process.communicate()[0].decode()
+            wrong.seek(0)
+            if process.returncode:
+                print(f"{' '.join(command)} failed or took too long:\n{wrong.read().decode()[-2000:]}", flush=True)
+                return None
         return {
             "seconds": round(time.perf_counter() - start, 2),
             "release": round(float(said), 2),
@@ -148,8 +155,12 @@ def measured(kind: str, path: Path, *arguments: str) -> dict[str, float]:
         }
 
 
-def _watched(process: psutil.Popen) -> dict[str, float]:
-    """Processor seconds and peaks of memory of a process and all that it starts, looked at ten times a second."""
+def _watched(process: psutil.Popen, limit: float) -> dict[str, float]:
+    """Processor seconds and peaks of memory of a process and all that it starts, looked at ten times a second.
+
+    After ``limit`` seconds all of them are ended.
+    """
+    end = time.perf_counter() + limit
     spent: dict[int, float] = {}
     peaks = {"driver": 0.0, "java": 0.0, "workers": 0.0}
     while process.poll() is None:
@@ -163,6 +174,8 @@ def _watched(process: psutil.Popen) -> dict[str, float]:
                 continue
             spent[one.pid] = times.user + times.system
             now[kind] += size
+            if time.perf_counter() > end:
+                one.kill()
         peaks = {kind: max(peak, now[kind]) for kind, peak in peaks.items()}
         time.sleep(0.1)
     return {"cpu": sum(spent.values()), **peaks}
@@ -187,25 +200,31 @@ def _shuffled(logs: Path) -> int:
     return found
 
 
-def compared(events: list[int], peer_most: int, seed: int, tables: dict[str, list[dict[str, Any]]]) -> None:
-    """Fill the tables ``runs`` and ``items``, and print each run as it ends."""
+def compared(given: argparse.Namespace, tables: dict[str, list[dict[str, Any]]]) -> None:
+    """Fill the tables ``runs`` and ``items`` (and ``stopped``, if a run was), and print each run as it ends."""
     head = ("seconds", "release", "cpu", "driver", "java", "workers", "shuffled")
     print(f"{'':28}{'events':>12}" + "".join(f"{name:>12}" for name in head))
     tables["runs"], tables["items"] = [], []
+
+    def tell(table: str, name: str, row: dict[str, Any], *run: Any) -> None:
+        found = measured(given.limit, *run)
+        if found is None:
+            tables.setdefault("stopped", []).append({**row, "limit": given.limit})
+        else:
+            tables[table].append(row | found)
+            print(f"{name:28}{row['events']:>12,}" + "".join(f"{found[k]:>12,}" for k in head), flush=True)
+
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "events.parquet")
-        make_events(path, ITEM_EVENTS, seed)
+        make_events(path, ITEM_EVENTS, given.seed)
         for items in ITEMS:
-            found = measured("items", path, str(items))
-            tables["items"].append({"items": items, "events": ITEM_EVENTS, **found})
-            print(f"{f'{items:,} items on Spark':28}{ITEM_EVENTS:>12,}" + "".join(f"{found[k]:>12,}" for k in head))
-        for count in sorted(events):
-            make_events(path, count, seed)
+            row = {"items": items, "events": ITEM_EVENTS}
+            tell("items", f"{items:,} items on Spark", row, "items", path, str(items))
+        for count in sorted(given.events):
+            make_events(path, count, given.seed)
             for engine, kind in ((HERE, "local"), (SPARK, "spark"), (PEER, "peer")):
-                if kind != "peer" or count <= peer_most:
-                    found = measured(kind, path)
-                    tables["runs"].append({"engine": engine, "events": count, **found})
-                    print(f"{engine:28}{count:>12,}" + "".join(f"{found[k]:>12,}" for k in head), flush=True)
+                if kind != "peer" or count <= given.peer_most:
+                    tell("runs", engine, {"engine": engine, "events": count}, kind, path)
 
 
 @contextmanager
@@ -222,12 +241,12 @@ def _told(place: Path) -> None:
     """Ratios to the peer, and the arithmetic with its check."""
     recorded = read("spark", place)
     for peer in recorded.rows("runs", engine=PEER):
-        (ours,) = recorded.rows("runs", engine=SPARK, events=peer["events"])
-        ratios = ", ".join(
-            f"{ours[name] / peer[name]:.2f} of its {name}" for name in ("seconds", "release", "shuffled")
-        )
-        print(f"to the peer on {peer['events']:,} events: {ratios}")
-    if len(recorded.rows("runs", engine=SPARK)) > 2:
+        for ours in recorded.rows("runs", engine=SPARK, events=peer["events"]):
+            ratios = ", ".join(
+                f"{ours[name] / peer[name]:.2f} of its {name}" for name in ("seconds", "release", "shuffled")
+            )
+            print(f"to the peer on {peer['events']:,} events: {ratios}")
+    if len(recorded.rows("runs", engine=SPARK)) > 2 and len(recorded.rows("items")) == len(ITEMS):
         found = Measured.of(recorded)
         for name, slope in (("seconds", found.seconds), ("shuffled", found.shuffled)):
             print(f"{name}: {slope.predicted:,.0f} predicted for the largest, {slope.measured:,.0f} measured")
@@ -239,15 +258,16 @@ def main() -> None:
     if sys.argv[1:2] == ["--child"]:
         return child(*sys.argv[2:])
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--events", type=int, nargs="+", default=[100_000, 1_000_000, 3_000_000, 10_000_000])
+    parser.add_argument("--events", type=int, nargs="+", default=[10**5, 10**6, 3 * 10**6, 10**7, 3 * 10**7])
     parser.add_argument("--peer-most", type=int, default=3_000_000)
+    parser.add_argument("--limit", type=float, default=300.0, help="seconds after which a run is ended")
     parser.add_argument("--record", action="store_true")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     parameters = {"slots": SLOTS, "events_a_user": 50, "peer_most": given.peer_most, **BUDGET}
     parameters |= {name: version(name) for name in ("pyspark", "pipeline-dp", "pyarrow", "numpy")}
     with _kept(given.record, parameters, given.seed) as tables:
-        compared(given.events, given.peer_most, given.seed, tables)
+        compared(given, tables)
     return None
 
 

@@ -136,6 +136,11 @@ def shown(recorded: Recorded) -> tuple[tuple[str, ...], list[tuple[str, ...]], s
         )
         for row in recorded.tables["runs"]
     ]
+    rows += [
+        (f"{row['events']:,}", row["engine"], "–", f"stopped after {row['limit']:.0f}", *["–"] * (len(header) - 4))
+        for row in recorded.tables.get("stopped", [])
+        if "engine" in row
+    ]
     spark, peer = (recorded.provenance.parameters[name] for name in ("pyspark", "pipeline-dp"))
     caption = (
         f"Releases on two processors: Spark {spark}, PipelineDP {peer}; bytes are those shuffled ({recorded.label})"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from elementdp.companion.experiments.cluster import HERE, SPARK, Cluster, Line, Measured, arithmetic, shown
+from elementdp.companion.experiments.cluster import HERE, PEER, SPARK, Cluster, Line, Measured, arithmetic, shown
 from elementdp.companion.experiments.recorded import Recorded, RunProvenance, read
 
 SIZES = (10**5, 10**6, 3 * 10**6, 10**7)
@@ -43,6 +43,15 @@ def test_a_line_that_bends_is_seen_and_the_steeper_slope_taken() -> None:
     assert slope.missed == pytest.approx(15e7 / 18e7 - 1)
     assert slope.each == pytest.approx((18e7 - 15e5) / (1e7 - 1e5))
     assert Line.of([1, 2, 3], [5, 4, 3]).each == 0  # what shrinks with the table costs nothing more
+
+
+def test_a_run_that_was_stopped_is_in_the_table() -> None:
+    recorded = made_up()
+    recorded.provenance.parameters.update({"pyspark": "4", "pipeline-dp": "0"})
+    recorded.tables["stopped"] = [{"engine": PEER, "events": 10**7, "limit": 300.0}, {"items": 10**6, "limit": 300.0}]
+    header, rows, _ = shown(recorded)
+    assert rows[-1][:4] == ("10,000,000", PEER, "–", "stopped after 300")
+    assert {len(row) for row in rows} == {len(header)}
 
 
 def test_the_recorded_lines_meet_the_largest_table() -> None:
