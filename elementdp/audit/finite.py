@@ -50,7 +50,7 @@ def independent(*parts: Distribution) -> Distribution:
 
 
 def compose(first: Distribution, then: Kernel) -> Distribution:
-    """Adaptive composition: the joint law of Z₁ and Z₂ drawn from ``then(Z₁)`` (corollary:composition)."""
+    """Adaptive composition: the joint law of Z₁ and Z₂ drawn from ``then(Z₁)`` (Corollary 2.3)."""
     return mixture(
         (mass, {(seen, outcome): share for outcome, share in then(seen).items()}) for seen, mass in first.items()
     )
@@ -64,7 +64,7 @@ def hockey_stick(p: Distribution, q: Distribution, odds: Fraction) -> Fraction:
 
 
 def delta(p: Distribution, q: Distribution, odds: Fraction) -> Fraction:
-    """The smallest δ for which the two distributions are (ε, δ)-indistinguishable, both directions (definition:dp)."""
+    """The smallest δ for which the two distributions are (ε, δ)-indistinguishable, both directions (Definition 2.1)."""
     return max(hockey_stick(p, q, odds), hockey_stick(q, p, odds))
 
 
@@ -77,7 +77,7 @@ def worst_odds(p: Distribution, q: Distribution) -> Fraction | None:
 
 
 def renyi_moment(p: Distribution, q: Distribution, order: int) -> Fraction:
-    """Σ p^α q^(1-α) for a whole α ≥ 2: exp((α-1) D_α(P‖Q)), exactly (definition:renyi-dp)."""
+    """Σ p^α q^(1-α) for a whole α ≥ 2: exp((α-1) D_α(P‖Q)), exactly (Definition 2.2)."""
     return sum((mass**order / q[outcome] ** (order - 1) for outcome, mass in p.items() if mass), Fraction(0))
 
 

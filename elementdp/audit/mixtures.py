@@ -103,7 +103,7 @@ def _crossings(p: Mixture, q: Mixture, epsilon: float) -> list[float]:
 
 
 def renyi(p: Mixture, q: Mixture, order: float) -> float:
-    """D_α(P‖Q) for α > 1 (definition:renyi-dp)."""
+    """D_α(P‖Q) for α > 1 (Definition 2.2)."""
     if not order > 1:
         raise ArgumentError("order", order, "> 1")
     spread = max(abs(mean) for mean in (*p.means, *q.means, 1.0))
@@ -124,5 +124,5 @@ def gaussian_delta(epsilon: float, mu: float) -> float:
 
 
 def leading_coefficient(sigma: float) -> float:
-    """lim_{q→0} D_α(printed pair)/(αq²) = 2 sinh(1/σ²): the second-order term of corollary:momentacc's divergence."""
+    """lim_{q→0} D_α(printed pair)/(αq²) = 2 sinh(1/σ²): the second-order term of Corollary 2.5's divergence."""
     return 2 * math.sinh(1 / positive("sigma", sigma) ** 2)

@@ -1,4 +1,4 @@
-"""Subsampled finite mechanisms, enumerated: every subsample with its exact probability (corollary:subsampling).
+"""Subsampled finite mechanisms, enumerated: every subsample with its exact probability (Corollary 2.4).
 
 A user is a tuple of elements, a sample a tuple of users; ``None`` is an element without data.
 """
@@ -19,7 +19,7 @@ Subsampler = Callable[[Sample], Iterator[tuple[Fraction, Sample]]]
 def poisson_users(rate: Fraction, *, emptied: bool = False) -> Subsampler:
     """Π_q: each user independently with probability q, all elements together.
 
-    The others leave the sample, as printed; or stay without data (``emptied``), as in eqn:subsampled-sum, where a user
+    The others leave the sample, as printed; or stay without data (``emptied``), as in Equation (4), where a user
     who is not drawn adds zero and nobody sees how many were drawn.
     """
 
@@ -72,7 +72,7 @@ def subsampled(mechanism: Mechanism, subsampler: Subsampler) -> Mechanism:
 
 
 def element_neighbours(sample: Sample, values: tuple[int | None, ...]) -> Iterator[Sample]:
-    """Every sample that differs in one element of one user (eqn:element-distance at most 1)."""
+    """Every sample that differs in one element of one user (Equation (3) at most 1)."""
     for u, user in enumerate(sample):
         for k, element in enumerate(user):
             for value in values:

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 import matplotlib as mpl
 from cycler import cycler
+from matplotlib.axis import Axis
+from matplotlib.ticker import LogLocator, NullLocator
 
 PALETTE = {
     "blue": "#0072b2",
@@ -74,3 +76,17 @@ def use_style() -> None:
     """Make the book's style the default of every figure that follows: for notebooks, never called by the package."""
     mpl.use("agg")
     mpl.rcParams.update(_STYLE)  # type: ignore[arg-type]
+
+
+def plain_ticks(axis: Axis) -> None:
+    """Label a logarithmic axis with numbers people say, 1, 2, 5, 10, …: for one that spans a decade or two."""
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter("{x:g}")
+
+
+def power_of_ten(value: float) -> str:
+    """A small number as a label says it: 1e-06 is ``$10^{-6}$``."""
+    digits, _, exponent = f"{value:e}".partition("e")
+    factor = "" if float(digits) == 1 else rf"{float(digits):g} \cdot "
+    return f"${factor}10^{{{int(exponent)}}}$"

@@ -1,4 +1,4 @@
-"""How far apart users and samples are: eqn:def-user-dist and eqn:element-distance."""
+"""How far apart users and samples are: Equation (2) and Equation (3)."""
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
@@ -13,12 +13,12 @@ Parts = dict[Hashable, Counter[Hashable]]
 
 
 def user_distance(x: Multiset, x_prime: Multiset, partition: Partition) -> int:
-    """d_user(x, x') (eqn:def-user-dist): the number of elements in which the two multisets differ."""
+    """d_user(x, x') (Equation (2)): the number of elements in which the two multisets differ."""
     return _differing(partition.split(x), partition.split(x_prime))
 
 
 def sample_distance(sample: Sequence[Multiset], sample_prime: Sequence[Multiset], partition: Partition) -> int:
-    """d_element(S, S') (eqn:element-distance): the least total user distance over all matchings of the users.
+    """d_element(S, S') (Equation (3)): the least total user distance over all matchings of the users.
 
     Exact: an assignment problem. Users present in both samples are matched to each other first, which the triangle
     inequality makes optimal, so a large sample with few differing users costs little.

@@ -64,7 +64,7 @@ class Partition:
 
     @classmethod
     def identity(cls) -> "Partition":
-        """Each item is its own element: words as in example:frequent-text-words."""
+        """Each item is its own element: words as in Example 1 of the paper."""
         return cls(_identity, "each item")
 
     @classmethod

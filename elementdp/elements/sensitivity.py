@@ -16,7 +16,7 @@ _NORMS = {1: 1.0, 2: 2.0}
 def element_sensitivity(
     f: Callable[[Multiset], ArrayLike], space: Sequence[Multiset], partition: Partition, norm: int = 2
 ) -> float:
-    """es(f) (eqn:element-sensitivity): the most f moves, in ℓ1 or ℓ2, between users at d_user ≤ 1."""
+    """es(f) (Equation (5)): the most f moves, in ℓ1 or ℓ2, between users at d_user ≤ 1."""
     return _most(f, space, norm, lambda x, y: user_distance(x, y, partition) <= 1)
 
 

@@ -1,4 +1,4 @@
-"""The domain of a URL: the elements of the paper's second example (example:urls)."""
+"""The domain of a URL: the elements of the paper's second example (Example 2)."""
 
 import ipaddress
 import re

@@ -1,4 +1,4 @@
-"""The projection of eqn:histogram-mechanism on whole numbers: each (user, element) group into a ball of radius ρ.
+"""The projection of Equation (9) on whole numbers: each (user, element) group into a ball of radius ρ.
 
 Counts live on the grid of multiples of 1/G, G a power of two: a group's counts v become z = ⌊G·v·min(1, ρ/‖v‖)⌋.
 Rounding down keeps the norm within R = ⌊Gρ⌋, checked in whole numbers and not left to floating point.

@@ -1,4 +1,4 @@
-"""The clustered histogram of Section 3.2 (eqn:histogram-mechanism) for a table of events, as sums of counts."""
+"""The clustered histogram of Section 3.2 (Equation (9)) for a table of events, as sums of counts."""
 
 import math
 import warnings
@@ -198,7 +198,7 @@ def heavy_hitters(
     policy: RowPolicy | None = None,
     engine: Engine | None = None,
 ) -> PrivateHistogram:
-    """How many users have each item (eqn:heavy-hitters-mech), element-level private with each item an element.
+    """How many users have each item (Equation (7)), element-level private with each item an element.
 
     This is :func:`private_histogram` with ρ = 1: a user who has an item, however often, adds one to its count.
 

@@ -1,4 +1,4 @@
-"""The private iteration (eqn:private-element-sgd), with its sign put right: θ ← θ - α_k M(θ)/(qn).
+"""The private iteration (Equation (15)), with its sign put right: θ ← θ - α_k M(θ)/(qn).
 
 Algorithm 1 prints Δ = (θ⁺ - θ₀)/α, which already points downhill, and the iteration then subtracts it: as printed it
 climbs. Here Δ = (θ₀ - θ⁺)/α (the gradient itself where Θ does not bind), and subtracting it descends.

@@ -49,7 +49,7 @@ class Task:
 
 
 class PrivateIteration:
-    """The private iteration (eqn:private-element-sgd) on this process's share of the users."""
+    """The private iteration (Equation (15)) on this process's share of the users."""
 
     def __init__(self, task: Task, plan: Plan, seed: int | None, device: torch.device) -> None:
         model, data = task.model, task.data

@@ -1,4 +1,4 @@
-"""The element-level loss (eqn:element-loss) and its average over users."""
+"""The element-level loss (Equation (10)) and its average over users."""
 
 import numpy as np
 import torch
@@ -21,5 +21,5 @@ def element_loss(losses: Tensor, users: ArrayLike, elements: ArrayLike, n_users:
 
 
 def element_risk(losses: Tensor, users: ArrayLike, elements: ArrayLike, n_users: int | None = None) -> Tensor:
-    """L_el^n, the empirical version of eqn:element-risk: the mean of the users' element-level losses."""
+    """L_el^n, the empirical version of Equation (11): the mean of the users' element-level losses."""
     return element_loss(losses, users, elements, n_users).mean()

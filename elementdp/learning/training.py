@@ -80,7 +80,7 @@ def train(
     progress: bool = True,
     on_step: Callable[[Step], object] | None = None,
 ) -> Trained:
-    """Train ``model`` by the private iteration (eqn:private-element-sgd). Under ``torchrun`` processes share the users.
+    """Train ``model`` by the private iteration (Equation (15)). Under ``torchrun`` processes share the users.
 
     Args:
         model: any torch model whose examples do not meet each other; it is trained in place.

@@ -16,14 +16,14 @@ _MOST_LOSSES = 1 << 20  # distinct sums of losses the exact composition keeps; b
 
 
 def compose_basic(parts: Sequence[Guarantee]) -> Guarantee:
-    """(Σε, Σδ): the first half of corollary:composition."""
+    """(Σε, Σδ): the first half of Corollary 2.3."""
     first = _same(parts)
     epsilon, delta = sum(part.epsilon for part in parts), sum(part.delta for part in parts)
     return replace(first, epsilon=epsilon, delta=min(1.0, delta))
 
 
 def compose_advanced_as_printed(parts: Sequence[Guarantee], delta0: float) -> Guarantee:
-    """The second half of corollary:composition exactly as printed. Not a guarantee: see the ledger's ``composition``.
+    """The second half of Corollary 2.3 exactly as printed. Not a guarantee: see the ledger's ``composition``.
 
     (3/2·Σε² + √(6·Σε²·log(1/δ₀)), δ₀ + Σδ/(1+e^ε)).
     """
@@ -107,7 +107,7 @@ def _add_response(state: tuple[np.ndarray, np.ndarray], epsilon: float) -> tuple
 
 
 def group(guarantee: Guarantee, size: int) -> Guarantee:
-    """corollary:group-privacy at distance k = ``size``, its sum kept: (kε, Σ_{i<k} e^{iε}·δ)."""
+    """Corollary 2.2 at distance k = ``size``, its sum kept: (kε, Σ_{i<k} e^{iε}·δ)."""
     at_least("size", size, 1)
     # δ_k = δ·(e^{kε} − 1)/(e^ε − 1) ≤ k·e^{(k−1)ε}·δ, the printed form; the direct sum cannot divide by zero.
     delta = _grown(guarantee.delta, guarantee.epsilon * np.arange(size, dtype=float))

@@ -1,4 +1,4 @@
-"""What happened: T adaptive steps of the subsampled Gaussian sum (eqn:subsampled-sum), apart from how it is counted."""
+"""What happened: T adaptive steps of the subsampled Gaussian sum (Equation (4)), apart from how it is counted."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ MOST_ELEMENTS = 10**6
 
 @dataclass(frozen=True)
 class SubsampledGaussian:
-    """``steps`` adaptive releases of Σ B·x + ρσW, every element's vector of norm at most ρ (eqn:subsampled-sum).
+    """``steps`` adaptive releases of Σ B·x + ρσW, every element's vector of norm at most ρ (Equation (4)).
 
     This is the one description of such a run: the accountants, training and the audits take it.
 

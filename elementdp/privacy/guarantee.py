@@ -14,8 +14,8 @@ class Unit(StrEnum):
     ['one element of one user', 'one user']
     """
 
-    ELEMENT = "element"  # all the data one user has in one cluster (eqn:def-user-dist)
-    USER = "user"  # all the data of one user
+    ELEMENT = "element"  #: all the data one user has in one cluster (Equation (2))
+    USER = "user"  #: all the data of one user
 
     @property
     def words(self) -> str:
@@ -26,8 +26,8 @@ class Unit(StrEnum):
 class Relation(StrEnum):
     """How two neighbouring samples differ in that unit."""
 
-    REPLACE = "replace"  # the unit's data are exchanged for any other (the paper's relation; n is public)
-    ADD_REMOVE = "add-remove"  # the unit's data are present in one sample and absent from the other
+    REPLACE = "replace"  #: the unit's data are exchanged for any other (the paper's relation; n is public)
+    ADD_REMOVE = "add-remove"  #: the unit's data are present in one sample and absent from the other
 
     @property
     def words(self) -> str:
@@ -42,12 +42,12 @@ class Sampler(StrEnum):
     poisson-pairs is Poisson sampling of (user, element) pairs
     """
 
-    NONE = "none"  # every user, every step
-    POISSON_USERS = "poisson-users"  # each user with probability q, all elements together (eqn:subsampled-sum)
-    FIXED_USERS = "fixed-users"  # exactly qn users, uniformly, all elements together
-    POISSON_PAIRS = "poisson-pairs"  # each (user, element) pair with probability q: the repair
-    FIXED_ORDER = "fixed-order"  # batches of users, one after the other, again and again: no coins
-    ALLOCATED_PAIRS = "allocated-pairs"  # each (user, element) pair in one random step of each epoch
+    NONE = "none"  #: every user, every step
+    POISSON_USERS = "poisson-users"  #: each user with probability q, all elements together (Equation (4))
+    FIXED_USERS = "fixed-users"  #: exactly qn users, uniformly, all elements together
+    POISSON_PAIRS = "poisson-pairs"  #: each (user, element) pair with probability q: the repair
+    FIXED_ORDER = "fixed-order"  #: batches of users, one after the other, again and again: no coins
+    ALLOCATED_PAIRS = "allocated-pairs"  #: each (user, element) pair in one random step of each epoch
 
     @property
     def words(self) -> str:
@@ -64,7 +64,7 @@ class Sampler(StrEnum):
 
 @dataclass(frozen=True)
 class Guarantee:
-    """(ε, δ)-differential privacy (definition:dp) for a stated unit, relation and sampler.
+    """(ε, δ)-differential privacy (Definition 2.1) for a stated unit, relation and sampler.
 
     A composition whose parts do not share one sampler has them all, each once.
 
@@ -108,7 +108,7 @@ class Guarantee:
 
 @dataclass(frozen=True)
 class RenyiGuarantee:
-    """(ε, α)-Rényi differential privacy (definition:renyi-dp) for a stated unit, relation and sampler."""
+    """(ε, α)-Rényi differential privacy (Definition 2.2) for a stated unit, relation and sampler."""
 
     epsilon: float
     order: float

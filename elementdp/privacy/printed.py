@@ -14,8 +14,8 @@ from elementdp.privacy.renyi import printed_epsilon
 def claimed(event: SubsampledGaussian, delta: float) -> float:
     """The ε the paper would print for ``event``; **not a guarantee** where users are sampled and have other elements.
 
-    inf over α > 1 of T·ε_α(q, σ) + log(1/δ)/(α−1) with the printed pair (corollary:all-thetas-are-pretty-private); for
-    a whole user σ is σ_std = σ/(K ∧ M) (corollary:all-thetas-user-level). Elements per user and sampler do not matter
+    inf over α > 1 of T·ε_α(q, σ) + log(1/δ)/(α−1) with the printed pair (Corollary 3.1); for
+    a whole user σ is σ_std = σ/(K ∧ M) (Corollary 3.2). Elements per user and sampler do not matter
     to it, and that is what is wrong with it.
     """
     if event.relation is not Relation.REPLACE:

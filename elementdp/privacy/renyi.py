@@ -1,4 +1,4 @@
-"""Rényi divergences of the printed pair (corollary:momentacc), and Rényi guarantees turned into (ε, δ)."""
+"""Rényi divergences of the printed pair (Corollary 2.5), and Rényi guarantees turned into (ε, δ)."""
 
 import math
 
@@ -15,7 +15,7 @@ _MOST_NODES = 200_000
 
 
 def printed_renyi(order: float, q: float, sigma: float) -> float:
-    """ε_α(q, σ) of corollary:momentacc: D_α(qP₁+(1−q)P₀ ‖ qP₋₁+(1−q)P₀) with P_t = N(t, σ²), real α ≥ 1.
+    """ε_α(q, σ) of Corollary 2.5: D_α(qP₁+(1−q)P₀ ‖ qP₋₁+(1−q)P₀) with P_t = N(t, σ²), real α ≥ 1.
 
     The two divergences in the printed maximum are equal, since x → −x exchanges the two mixtures. The integral of
     A^α B^{1−α} is a trapezoidal sum in log space: the integrand is analytic in a strip and decays like a Gaussian, so
@@ -73,7 +73,7 @@ def _union(windows: list[tuple[float, float]], step: float) -> Floats:
 
 
 def mironov(epsilon: float, order: float, delta: float) -> float:
-    """(ε, α)-Rényi privacy is (ε + log(1/δ)/(α−1), δ)-privacy (Mironov 2017; the text after definition:renyi-dp)."""
+    """(ε, α)-Rényi privacy is (ε + log(1/δ)/(α−1), δ)-privacy (Mironov 2017; the text after Definition 2.2)."""
     _check(epsilon, order, delta)
     return epsilon - math.log(delta) / (order - 1)
 

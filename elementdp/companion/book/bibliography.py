@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from urllib.parse import urlsplit
 
 from pybtex.database import Entry as Reference
+from pybtex.richtext import Text
 from pybtex.style.formatting.plain import Style as PlainStyle
 from pybtex.style.labels import BaseLabelStyle
 from pybtex.style.template import field, href
@@ -22,9 +23,9 @@ class AuthorYearLabels(BaseLabelStyle):  # type: ignore[misc]
 
 
 def _label(entry: Reference) -> str:
-    names = [" ".join([*one.prelast_names, *one.last_names]) for one in entry.persons["author"]]
+    names = [str(Text.from_latex(" ".join([*one.prelast_names, *one.last_names]))) for one in entry.persons["author"]]
     short = f"{names[0]} et al." if len(names) > 2 else " and ".join(names)
-    return f"{short}, {entry.fields['year']}".replace("{", "").replace("}", "")
+    return f"{short}, {entry.fields['year']}"
 
 
 class AuthorYearStyle(PlainStyle):  # type: ignore[misc]
@@ -33,7 +34,5 @@ class AuthorYearStyle(PlainStyle):  # type: ignore[misc]
     default_label_style = AuthorYearLabels
 
     def format_url(self, entry: Reference) -> object:
-        """The name of the site; an address that is only a search for the title says so."""
-        host = urlsplit(entry.fields.get("url", "")).hostname
-        words = "find it by its title" if host == "scholar.google.com" else f"at {host}"
-        return href[field("url", raw=True), words]
+        """The name of the site."""
+        return href[field("url", raw=True), f"at {urlsplit(entry.fields.get('url', '')).hostname}"]

@@ -4,6 +4,7 @@ Pages are staged as executed ``.ipynb`` files, which the repository does not hol
 """
 
 import re
+from enum import EnumType
 from pathlib import Path
 from typing import Any
 
@@ -49,12 +50,18 @@ _UNWANTED = re.compile(
 )
 
 
+_FORMULA_AND_POINT = re.compile(r'(<span class="math notranslate nohighlight">\\\([^<]*\\\)</span>[.,;:!?)\]]+)')
+
+
 def finish_pages(app: Sphinx, error: Exception | None) -> None:
     """Take out of the built pages what an offline book must not have, and give the search their words."""
     if error is None and app.builder.format == "html":
         html = Path(app.outdir)
         for page in html.rglob("*.html"):
-            page.write_text(_UNWANTED.sub("", page.read_text(encoding="utf-8")), encoding="utf-8")
+            text = _UNWANTED.sub("", page.read_text(encoding="utf-8"))
+            # A browser would begin a line with the full stop after a formula.
+            whole = _FORMULA_AND_POINT.sub(r'<span class="edp-whole">\1</span>', text)
+            page.write_text(whole, encoding="utf-8")
         write_excerpts(html, sorted(app.env.found_docs))
 
 
@@ -69,9 +76,15 @@ def add_live_scripts(app: Sphinx, _page: str, _template: str, context: dict[str,
             app.add_js_file(script, loading_method="defer")
 
 
+def hide_signatures(_app: Sphinx, _what: str, _name: str, thing: object, *_rest: object) -> tuple[str, str] | None:
+    """An enumeration is called with one of its values: what the class of all enumerations takes says nothing."""
+    return ("", "") if isinstance(thing, EnumType) else None
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Connect after the theme has made its buttons."""
     register_plugin("pybtex.style.formatting", "author-year", AuthorYearStyle)
+    app.connect("autodoc-process-signature", hide_signatures)
     app.connect("html-page-context", point_buttons, priority=900)
     app.connect("html-page-context", add_live_scripts)
     app.connect("build-finished", finish_pages)

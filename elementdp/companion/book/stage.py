@@ -37,12 +37,24 @@ def with_outputs(notebook: Notebook, executed: Executed) -> NotebookNode:
             raise BookError(f"notebook {notebook.name}: the executed code is not the code of the page")
         cell.outputs = [output for output in source.outputs if not _is_record(output)]
         cell.execution_count = source.execution_count
+        cell.metadata["mystnb"] = {
+            f"code_prompt_{word}": f"{word.capitalize()} {_what(cell)}" for word in ("show", "hide")
+        }
         if "parameters" in cell.metadata.get("tags", []):
             for values in injected:  # the foot of the page says them
                 values.metadata["tags"] = [*values.metadata.get("tags", []), "remove-input"]
             cells += injected
     page.cells = cells
     return page
+
+
+def _what(cell: NotebookNode) -> str:
+    """What a reader finds behind the fold of a cell."""
+    if "parameters" in cell.metadata.get("tags", []):
+        return "the parameters of this page"
+    return (
+        "the imports" if cell.source.startswith(("import ", "from ")) and "use_style()" in cell.source else "the code"
+    )
 
 
 def _is_record(output: NotebookNode) -> bool:

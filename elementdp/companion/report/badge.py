@@ -24,22 +24,29 @@ def badge(claim: str, effort: Effort | str = Effort.QUICK, seed: int = 0) -> Non
 
 
 def badge_html(found: Entry) -> str:
-    """A ledger entry as a box: verdict, statement, evidence, repair."""
+    """A ledger entry as a box: verdict, statement, repair, and the evidence behind a fold."""
+    count = len(found.evidence)
     return (
         f'<div class="edp-claim edp-{VERDICT_CLASS[found.verdict]} tex2jax_ignore" id="claim-{found.id}">'
         f"<p>{verdict_html(found)} <strong>{formula_html(f'{found.number}: {found.title}')}</strong></p>"
-        f"<p>{formula_html(found.statement)}</p>{evidence_html(found.evidence, found.repair)}</div>"
+        f"<p>{formula_html(found.statement)}</p>{repair_html(found.repair)}"
+        f'<details class="edp-fold"><summary>What was computed ({count} {"fact" if count == 1 else "facts"})</summary>'
+        f"{evidence_html(found.evidence)}</details></div>"
     )
 
 
 def verdict_html(found: Entry) -> str:
     """The verdict of an entry and, where something is wrong, how bad that is."""
-    worse = f' <span class="edp-severity">{found.severity}</span>' if found.severity != "none" else ""
-    return f'<span class="edp-verdict">{found.verdict}</span>{worse}'
+    worse = f": {found.severity}" if found.severity != "none" else ""
+    return f'<span class="edp-verdict">{found.verdict}{worse}</span>'
 
 
-def evidence_html(evidence: Iterable[str], repair: str) -> str:
-    """What a check computed, and the repaired statement where there is one."""
+def evidence_html(evidence: Iterable[str]) -> str:
+    """What a check computed, a line each."""
     lines = "".join(f"<li>{formula_html(line)}</li>" for line in evidence)
-    shown = f"<ul>{lines}</ul>" if lines else "<p>No check has run.</p>"
-    return shown + (f"<p><strong>Repaired:</strong> {formula_html(repair)}</p>" if repair else "")
+    return f"<ul>{lines}</ul>" if lines else "<p>No check has run.</p>"
+
+
+def repair_html(repair: str) -> str:
+    """The repaired statement, where there is one."""
+    return f"<p><strong>Repaired:</strong> {formula_html(repair)}</p>" if repair else ""

@@ -13,7 +13,7 @@ from elementdp.companion.style import PALETTE
 def bubbles(conversations: Mapping[str, Sequence[str]], below: Mapping[str, Sequence[str]]) -> Figure:
     """A column of bubbles for each conversation, messages on alternating sides, and lines of text below each."""
     longest = max(map(len, conversations.values()))
-    figure, axes = plt.subplots(1, len(conversations), figsize=(8.0, 1.3 + 0.48 * longest), squeeze=False)
+    figure, axes = plt.subplots(1, len(conversations), figsize=(6.0, 1.3 + 0.48 * longest), squeeze=False)
     for axis, (name, messages) in zip(axes[0], conversations.items(), strict=True):
         _column(axis, messages, longest)
         axis.set_title(name, loc="center")
@@ -24,7 +24,7 @@ def bubbles(conversations: Mapping[str, Sequence[str]], below: Mapping[str, Sequ
 def _column(axis: Axes, messages: Sequence[str], longest: int) -> None:
     for place, message in enumerate(messages):
         left = place % 2 == 0
-        width = min(0.97, 0.16 + 0.055 * len(message))
+        width = min(0.97, 0.16 + 0.064 * len(message))
         corner = (0.02 if left else 0.98 - width, place + 0.16)
         axis.add_patch(
             FancyBboxPatch(
@@ -38,7 +38,7 @@ def _column(axis: Axes, messages: Sequence[str], longest: int) -> None:
                 linewidth=0,
             )
         )
-        axis.text(corner[0] + width / 2, place + 0.48, message, ha="center", va="center", fontsize=10)
+        axis.text(corner[0] + width / 2, place + 0.48, message, ha="center", va="center")
     axis.set(xlim=(0, 1), ylim=(longest, 0), xticks=[], yticks=[])
     axis.spines[:].set_visible(False)
     axis.grid(False)

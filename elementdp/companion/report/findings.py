@@ -24,6 +24,7 @@ __all__ = [
     "PaperSetting",
     "Repair",
     "TrueEpsilons",
+    "distinct_settings",
     "gains",
     "one_coin",
     "rates_figure",
@@ -56,6 +57,15 @@ class TrueEpsilons:
     claimed: float
     rates: tuple[float, ...]
     bands: tuple[Band, ...]
+
+
+def distinct_settings() -> list[PaperSetting]:
+    """The paper's settings, those the accountant cannot tell apart as one with both names."""
+    found: dict[tuple[int, int, int], PaperSetting] = {}
+    for one in PAPER_SETTINGS:
+        twin = found.get(size := (one.users, one.steps, one.elements))
+        found[size] = replace(one, name=f"{twin.name} and {one.name}") if twin else one
+    return list(found.values())
 
 
 def true_epsilons(

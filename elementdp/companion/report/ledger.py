@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from elementdp.companion.claims import Effort, Entry, Severity, Verdict, ledger
-from elementdp.companion.report.badge import VERDICT_CLASS, evidence_html, verdict_html
+from elementdp.companion.report.badge import VERDICT_CLASS, evidence_html, repair_html, verdict_html
 from elementdp.companion.report.display import display_html
 from elementdp.companion.report.formulas import formula_html
 
@@ -97,7 +97,8 @@ def _row(entry: Entry, title: str | None) -> str:
         f"<b>{formula_html(_short(entry.number))}</b><span>{formula_html(entry.title)}</span>"
         f"<em>{VERDICT_CLASS[entry.verdict]}{severity}</em></summary>"
         f"<p>{verdict_html(entry)} <strong>{formula_html(entry.number)}.</strong> {formula_html(entry.statement)}</p>"
-        f"{evidence_html(entry.evidence, entry.repair)}<p><code>elementdp claims {entry.id}</code></p></details>"
+        f"{evidence_html(entry.evidence)}{repair_html(entry.repair)}"
+        f"<p><code>elementdp claims {entry.id}</code></p></details>"
         f"{link if title else ''}</li>"
     )
 

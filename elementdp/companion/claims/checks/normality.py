@@ -156,7 +156,7 @@ def _decomposition(effort: Effort, seed: int, sign: int) -> tuple[str, bool]:
     found = list(lemma_curves(effort, seed).values())[-1]
     off = found.residual_printed if sign > 0 else found.residual
     signs = "plus" if sign > 0 else "minus"
-    return f"the decomposition eqn:proper-recursion with {signs} signs is off by {off:.2g}.", off < 1e-9
+    return f"the appendix's decomposition with {signs} signs is off by {off:.2g}.", off < 1e-9
 
 
 def _multipliers(effort: Effort, rng: np.random.Generator, power: int) -> tuple[str, bool]:

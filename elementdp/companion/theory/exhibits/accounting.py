@@ -6,7 +6,7 @@ from dataclasses import replace
 import matplotlib.pyplot as plt
 
 from elementdp.companion.exhibit import Exhibit
-from elementdp.companion.style import LOOKS, PALETTE
+from elementdp.companion.style import LOOKS, PALETTE, plain_ticks
 from elementdp.companion.theory.paper_settings import PAPER_SETTINGS
 from elementdp.privacy import Band, Sampler, account, calibrate, rounded_down, rounded_up
 
@@ -66,6 +66,7 @@ def true_against_rate(targets: Sequence[float], rates: Sequence[float], bounds: 
         axis.plot(rates, anyone, color=USERS.colour, ls=":", marker=".", label="any number")
         axis.axhline(target, color=PRINTED.colour, ls=PRINTED.dash, label="claimed")
         axis.set(xscale="log", yscale="log", xlabel="sampling rate q", title=f"claimed ε = {target:g}")
+        plain_ticks(axis.yaxis)
     axes[0][0].set_ylabel("true ε, users sampled")
     figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     high, ends = targets[-1], (rates[0], rates[-1])
@@ -115,6 +116,7 @@ def price(target: float, rates: Sequence[float]) -> Exhibit:
     axis.loglog(rates, [q**-0.5 for q in rates], color=PALETTE["grey"], ls=":", label="$1/\\sqrt{q}$")
     axis.loglog(rates, pairs, color=PAIRS.colour, ls="--", marker="s", label="pairs sampled")
     axis.set(xlabel="sampling rate q", ylabel="σ needed / σ in the paper")
+    plain_ticks(axis.yaxis)
     figure.legend(loc="outside lower center", ncols=1)
     low, high = f"{min(pairs):.2f}", f"{max(pairs):.2f}"
     cost = f"{low} times" if low == high else f"{low} to {high} times"

@@ -128,7 +128,7 @@ def composed_levels(counts: Sequence[int], part: tuple[float, float], slack: flo
     ):
         left.loglog(columns[0], values, label=name, color=colour, ls=dash)
     left.set(xlabel="mechanisms $k$", ylabel="ε of the composition", title="loose in ε")
-    left.legend()
+    figure.legend(loc="outside lower center", ncols=4)
     right.semilogx(columns[0], columns[5], color=PALETTE["vermillion"], marker="o", ms=3)
     right.axhline(1, color=PALETTE["grey"], ls=":")
     right.set(xlabel="mechanisms $k$", ylabel="true δ / printed δ", title="false above the line", ylim=(0, None))

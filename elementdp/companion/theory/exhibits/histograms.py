@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from elementdp.companion.exhibit import Exhibit
-from elementdp.companion.style import INK, LOOKS, PALETTE
+from elementdp.companion.style import INK, LOOKS, PALETTE, plain_ticks
 from elementdp.companion.theory.counting import (
     PAPER_RHOS,
     mean_histogram,
@@ -129,6 +129,7 @@ def price_of_privacy(words: ZipfWords, counts: Sequence[int], user_counts: Seque
     figure.suptitle("stand-in: simulated words")
     panels[0].set(xlabel="clusters K", ylabel="error / error without privacy", title=f"n = {words.n}")
     panels[1].set(xlabel="users n", title="ε = 4")
+    plain_ticks(panels[0].yaxis)
     panels[1].set_xticks(user_counts, labels=[str(n) for n in user_counts], rotation=45)
     panels[1].xaxis.minorticks_off()
     for panel in panels:

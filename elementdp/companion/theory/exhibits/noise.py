@@ -8,10 +8,11 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from elementdp.companion.exhibit import Exhibit
-from elementdp.companion.style import LOOKS, PALETTE
+from elementdp.companion.style import LOOKS, PALETTE, power_of_ten
 from elementdp.companion.theory.counting import gaussian_average, laplace_average, paper_variance, wasted_variance
 from elementdp.privacy import Unit, gaussian_delta
 
+PRINTED = LOOKS["element, as printed"].colour
 DASHES = ("-", "--", "-.", ":")
 REFERENCE: dict[str, Any] = {"color": PALETTE["grey"], "lw": 1, "ls": (0, (1, 1))}
 """A thin line to compare with."""
@@ -44,7 +45,7 @@ def wasted(deltas: Sequence[float]) -> Exhibit:
     figure, axes = plt.subplots()
     for place, delta in enumerate(deltas):
         ratio = [wasted_variance(epsilon, delta) for epsilon in grid]
-        axes.semilogx(grid, ratio, ls=DASHES[place % 4], label=f"δ = {delta:g}")
+        axes.semilogx(grid, ratio, ls=DASHES[place % 4], color=PRINTED, label=f"δ = {power_of_ten(delta)}")
     axes.axhline(1, **REFERENCE)
     axes.axvline(1, **REFERENCE)
     axes.set(xlabel="ε", ylabel="printed variance / least variance", ylim=(0.9, None))
@@ -67,7 +68,9 @@ def broken_promises(epsilons: Sequence[float] = (0.25, 0.5, 1.0)) -> Exhibit:
     figure, axes = plt.subplots()
     for epsilon, dash in zip(epsilons, DASHES, strict=False):
         got = [1 - gaussian_delta(epsilon, paper_variance(epsilon, 1 - one) ** -0.5) for one in asked]
-        axes.loglog(asked, np.where(np.array(got) > 1e-6, got, np.nan), ls=dash, label=f"ε = {epsilon:g}")
+        axes.loglog(
+            asked, np.where(np.array(got) > 1e-6, got, np.nan), ls=dash, color=PRINTED, label=f"ε = {epsilon:g}"
+        )
     axes.loglog(asked, asked, **REFERENCE, label="what was promised")
     axes.set(xlabel="1 − δ asked for", ylabel="1 − δ delivered", ylim=(1e-6, 2))
     axes.legend()

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from elementdp.companion.exhibit import Exhibit
-from elementdp.companion.style import LOOKS, PALETTE
+from elementdp.companion.style import LOOKS, PALETTE, plain_ticks
 from elementdp.companion.theory.counting import indicator_sensitivity, ordering_loss, unit_sigma
 from elementdp.companion.theory.ordering import expected_ordering_losses, misorder_probability
 from elementdp.privacy import Unit
@@ -119,6 +119,7 @@ def needed_gaps(p: float, n: int, user_counts: Sequence[int], item_counts: Seque
         over[label] = gaps[1]
     panels[0].set(xlabel="items per user m", ylabel="needed gap / p", title=f"n = {n}")
     panels[1].set(xlabel="users n", title=f"m = {middle}")
+    plain_ticks(panels[0].yaxis)
     panels[1].tick_params(axis="x", rotation=45)
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
     said = {label: _times(over[label], over["no privacy"]) for label in ("element", "user")}

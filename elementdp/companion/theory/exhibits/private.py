@@ -7,7 +7,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from elementdp.companion.exhibit import Exhibit
-from elementdp.companion.style import LOOKS, PALETTE
+from elementdp.companion.style import LOOKS, PALETTE, power_of_ten
 from elementdp.companion.theory.agreement import covariance_agreement, normality_pvalue, simulation_error
 from elementdp.companion.theory.glm import (
     PartitionEffect,
@@ -90,7 +90,7 @@ def privacy_rate(
     axes.fill_between(bounded_sizes, low, up, color=USERS.colour, alpha=0.35, lw=0, label="users sampled, M = 10")
     axes.loglog(sizes, printed, color=PRINTED.colour, linestyle="--", label="printed ε(σ)")
     axes.loglog(sizes, pairs, color=PAIRS.colour, marker="o", label="pairs sampled (repaired)")
-    axes.set(xlabel="users n", ylabel=f"element-level ε at δ = {delta:g}")
+    axes.set(xlabel="users n", ylabel=f"element-level ε at δ = {power_of_ten(delta)}")
     figure.legend(loc="outside lower center", ncols=1)
     return Exhibit(
         name="fig-privacy-rate",
@@ -151,7 +151,7 @@ def equal_epsilon(n: int, m: int, delta: float, levels: Sequence[float]) -> Exhi
     figure, axes = plt.subplots(figsize=(6, 5))
     for name, (found, colour, marker, dash) in curves.items():
         axes.loglog(*zip(*found, strict=True), color=colour, marker=marker, linestyle=dash, label=name)
-    axes.set(xlabel=f"element-level ε at δ = {delta:g}", ylabel="variance / best non-private")
+    axes.set(xlabel=f"element-level ε at δ = {power_of_ten(delta)}", ylabel="variance / best non-private")
     axes.set_yticks([1.5, 2, 5, 10, 20, 50, 100], ["1.5", "2", "5", "10", "20", "50", "100"])
     axes.minorticks_off()
     figure.legend(loc="outside lower center", ncols=1)

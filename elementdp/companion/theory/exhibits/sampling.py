@@ -10,7 +10,7 @@ import numpy as np
 from elementdp.audit.experiment import Audited
 from elementdp.audit.mixtures import Mixture, leading_coefficient, renyi, user_sampled
 from elementdp.companion.exhibit import Exhibit
-from elementdp.companion.style import LOOKS, PALETTE
+from elementdp.companion.style import LOOKS, PALETTE, power_of_ten
 from elementdp.companion.theory.symmetrised import DIRECTIONS, composed_epsilon, curves, step_pair
 from elementdp.privacy import (
     Sampler,
@@ -69,7 +69,7 @@ def level_against_others(q: float, sigma: float) -> Exhibit:
         f"limit {limit:.3g}.",
         caption=f"Rényi level of one step at order {ORDER:g}, q = {q:g}, σ = {sigma:g}, against what the user's other "
         "elements add.",
-        numbers={"limit-factor": f"{limit:.3g}"},
+        numbers={"limit-factor": f"{limit:,.0f}"},
     )
 
 
@@ -84,7 +84,7 @@ def claimed_against_true(run: SubsampledGaussian, delta: float, bounds: Sequence
     axis.axhline(revealed.up, color=USERS.colour, ls="-.", label="true, any number of elements")
     axis.axhline(stated, color=PRINTED.colour, ls=PRINTED.dash, label="claimed in the paper")
     axis.axhline(pairs.up, color=PAIRS.colour, ls=PAIRS.dash, label="true, pairs sampled")
-    axis.set(xscale="log", yscale="log", xlabel="most elements M of a user", ylabel=f"ε at δ = {delta:g}")
+    axis.set(xscale="log", yscale="log", xlabel="most elements M of a user", ylabel=f"ε at δ = {power_of_ten(delta)}")
     axis.set_xticks(bounds, [str(bound) for bound in bounds])
     axis.minorticks_off()
     figure.legend(loc="outside lower center", ncols=1)
@@ -146,7 +146,7 @@ def attack_picture(found: Sequence[Audited], run: SubsampledGaussian, delta: flo
     axis.plot(places, [a.users for a in found], "s:", color=USERS.colour, label="users sampled, the attack proves")
     axis.plot(places, [a.pairs for a in found], "D:", color=PAIRS.colour, label="pairs sampled, the attack proves")
     axis.axhline(found[0].claimed, color=PRINTED.colour, ls=PRINTED.dash, label="claimed in the paper")
-    axis.set(xlabel="elements of the attacked user", ylabel=f"ε at δ = {delta:g}")
+    axis.set(xlabel="elements of the attacked user", ylabel=f"ε at δ = {power_of_ten(delta)}")
     axis.set_xticks(places, [str(a.elements) for a in found])
     figure.legend(loc="outside lower center", ncols=1)
     broken = [a.elements for a in found if a.users > a.claimed]
