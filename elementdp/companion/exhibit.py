@@ -6,6 +6,14 @@ from dataclasses import dataclass, field
 from matplotlib.figure import Figure
 
 
+@dataclass(frozen=True)
+class Folded:
+    """A cell of a table that says the least one has to read; ``more`` opens on demand."""
+
+    short: str
+    more: str
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Exhibit:
     """A figure, a table or both, with their caption, and the numbers the page's prose cites from them.

@@ -14,6 +14,7 @@ PALETTE = {
     "purple": "#a8487f",
     "orange": "#b87800",
     "sky": "#3288bd",
+    "brown": "#7f4f24",
     "grey": "#767676",
 }
 """Colour-blind safe hues (after Okabe and Ito), darkened until each reaches contrast 3 on white."""
@@ -36,6 +37,9 @@ LOOKS = {
     "element, as printed": Look(PALETTE["vermillion"], "--", "o"),
     "element, users sampled": Look(PALETTE["orange"], ":", "s"),
     "element, pairs sampled": Look(PALETTE["blue"], "-", "D"),
+    "element, pairs allocated": Look(PALETTE["sky"], ":", "P"),
+    "element, fixed order": Look(PALETTE["brown"], "-.", "^"),
+    "element, correlated noise": Look(INK, "--", "X"),
     "user, as printed": Look(PALETTE["purple"], "--", "^"),
     "user": Look(PALETTE["green"], "-.", "v"),
 }
@@ -68,7 +72,7 @@ _STYLE: dict[str, object] = {
     "lines.linewidth": 1.9,
     "lines.markersize": 5,
     "axes.prop_cycle": cycler(color=list(PALETTE.values()))
-    + cycler(linestyle=["-", "--", "-.", ":", (0, (5, 1, 1, 1)), (0, (3, 1)), (0, (1, 1))]),
+    + cycler(linestyle=["-", "--", "-.", ":", (0, (5, 1, 1, 1)), (0, (3, 1)), (0, (5, 2)), (0, (1, 1))]),
 }
 
 

@@ -7,3 +7,6 @@ PAPER_BAR = 1.64
 
 Z_95 = NormalDist().inv_cdf(0.975)
 """Ours cover 95 %: two estimates differ when they are this many standard errors apart."""
+
+BANDS_SAY, BARS_SAY = (f"±{reach:.2f} standard errors" for reach in (PAPER_BAR, Z_95))
+"""How a caption says what the paper's bars and ours cover."""

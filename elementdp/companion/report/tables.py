@@ -3,6 +3,7 @@
 import html
 from collections.abc import Iterable, Sequence
 
+from elementdp.companion.exhibit import Folded
 from elementdp.companion.report.display import display_html
 from elementdp.companion.report.formulas import formula_html
 
@@ -21,7 +22,7 @@ def table(header: Sequence[str], rows: Rows, caption: str = "", *, name: str = "
 def table_html(header: Sequence[str], rows: Rows, caption: str = "", *, name: str = "") -> str:
     """The table as markup."""
     head = "".join(f'<th scope="col">{formula_html(title)}</th>' for title in header)
-    lines = "".join("<tr>" + "".join(f"<td>{formula_html(_cell(cell))}</td>" for cell in row) + "</tr>" for row in rows)
+    lines = "".join("<tr>" + "".join(f"<td>{_cell_html(cell)}</td>" for cell in row) + "</tr>" for row in rows)
     title = f"<caption><span>{formula_html(caption)}</span></caption>" if caption else ""
     anchor = f' id="{html.escape(name, quote=True)}"' if name else ""
     return (
@@ -35,5 +36,13 @@ def table_text(header: Sequence[str], rows: Rows) -> str:
     return "\n".join("\t".join(row) for row in [list(header), *([_cell(cell) for cell in row] for row in rows)])
 
 
+def _cell_html(value: object) -> str:
+    if not isinstance(value, Folded):
+        return formula_html(_cell(value))
+    return f"<details><summary>{formula_html(value.short)}</summary>{formula_html(value.more)}</details>"
+
+
 def _cell(value: object) -> str:
+    if isinstance(value, Folded):
+        return f"{value.short} ({value.more})"
     return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -14,9 +14,9 @@ EXHIBITS = {
     WordsPage.read: ("figure_two", "sentences", "elements", "linearity", "private_radius", "readings", "choices"),
     LogisticPage.read: ("figure_three", "sentences", "true_axis", "baselines", "rate_table"),
     PhotosPage.read: ("figure_four", "sentences", "accountings", "longer", "where_it_stops", "own_rates", "tuning"),
-    PaperLength.read: ("noise", "curves", "legend", "sentences"),
+    PaperLength.read: ("noise", "curves", "legend"),
     CifarPage.read: ("figure_five", "sentences", "who_is_ahead", "own_rates", "tuning"),
-    partial(PaperLength.read, "cifar"): ("noise", "curves", "sentences"),
+    partial(PaperLength.read, "cifar"): ("noise", "curves"),
 }
 
 

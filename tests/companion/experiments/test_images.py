@@ -365,13 +365,13 @@ def test_units_are_compared_each_at_its_own_rate_where_that_was_run():
     rows = {row.said: row for row in photos_sentences(example(0.3), 1_000, fair)}
     beats = rows["At the same true ε = 3, each at its own rate, element level with pairs sampled beats user level."]
     assert beats.holds is None
-    assert "after 50 and 12 steps" in beats.found
+    assert "50 and 12 steps" in beats.more
     assert rows["At the same true ε = 3, each at its own rate, sampling pairs beats sampling users."].holds is None
     # no fair lines at ε = 1, so these go by the others
     assert "At the same true ε = 1, all at one rate, sampling pairs beats sampling users." in rows
 
 
-def test_diversity_needs_every_step_of_the_chain_beyond_chance():
+def test_diversity_needs_its_ends_beyond_chance_and_no_step_back():
     said = "Element-level accuracy rises with the diversity of a user's images."
 
     def row(*reached):
@@ -382,7 +382,9 @@ def test_diversity_needs_every_step_of_the_chain_beyond_chance():
         return {row.said: row for row in photos_sentences(lines, 1_000)}[said]
 
     assert row(0.8, 0.7, 0.6).verdict == "yes"
-    assert row(0.8, 0.795, 0.6).holds is None
+    assert row(0.8, 0.795, 0.6).verdict == "yes"
+    assert row(0.7, 0.8, 0.6).holds is None
+    assert row(0.8, 0.795, 0.79).holds is None
     assert row(0.6, 0.7, 0.8).holds is None
 
 

@@ -37,32 +37,23 @@ def _legend(
 
 def _finding(name: str, facts: list[Fact], statement: Experiment) -> Finding:
     """The facts, those of the recorded run added; sentences it does not decide are named in the repair."""
-    from elementdp.companion.experiments.images import (
-        cifar_sentences,
-        fair_results,
-        photos_sentences,
-        recorded_results,
-    )
+    from elementdp.companion.experiments.images import recorded_results, section_sentences
 
     still: list[str] = []
-    runs, results = recorded_results(name)
+    runs, _ = recorded_results(name)
     if runs and statement.sentences:
-        tests = runs[0].provenance.parameters["tests"] // 2
-        fair = fair_results(name)
-        rows = photos_sentences(results, tests, fair) if name == "photos" else cifar_sentences(results, fair)
-        size = f"n = {results[0].users:,}, the work of {results[0].steps:,} of the paper's {PAPER_STEPS:,} steps"
-        for row in rows:
+        for row in section_sentences(name):
             if row.holds is None:
                 still.append(f"“{row.said}”")
             else:
                 role = Role.REPAIRED if row.repaired else Role.PRINTED
-                facts.append(Fact(role, f"“{row.said}” (recorded, {size}): {row.found}.", row.holds))
+                facts.append(Fact(role, f"“{row.said}” (recorded): {row.found}.", row.holds))
     repair = (
         "Sample (user, element) pairs and count with a true accountant: the legend's ε is then right, with about the "
         "printed noise."
     )
     if still:
-        repair += " Not decided by the recorded run, which is far shorter than the paper's: " + " ".join(still)
+        repair += " Not decided by the recorded runs: " + " ".join(still)
     return Finding(tuple(facts), repair, Gap.ASSUMPTION)
 
 

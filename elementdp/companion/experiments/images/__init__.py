@@ -2,11 +2,10 @@
 
 from elementdp.companion.experiments.images.advantage import Advantage, advantages, rates_tried
 from elementdp.companion.experiments.images.cifar_page import CifarPage
-from elementdp.companion.experiments.images.comparison import gap
 from elementdp.companion.experiments.images.drawing import called, draw
 from elementdp.companion.experiments.images.exhibits import live_run
 from elementdp.companion.experiments.images.network import tutorial_network
-from elementdp.companion.experiments.images.paper_length import PaperLength
+from elementdp.companion.experiments.images.paper_length import PaperLength, section_sentences
 from elementdp.companion.experiments.images.photo_set import PhotoSet, reduced
 from elementdp.companion.experiments.images.photos_page import PhotosPage
 from elementdp.companion.experiments.images.pictures import album, largest_elements
@@ -80,7 +79,6 @@ __all__ = [
     "event",
     "fair_results",
     "from_row",
-    "gap",
     "holdings",
     "ladders",
     "largest_elements",
@@ -97,6 +95,7 @@ __all__ = [
     "reduced",
     "results_of",
     "run",
+    "section_sentences",
     "study",
     "to_row",
     "true_epsilon",

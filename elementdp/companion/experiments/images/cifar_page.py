@@ -1,21 +1,18 @@
 """What the page on Section 4.4 shows of the recorded runs."""
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from elementdp.companion.exhibit import Exhibit
-from elementdp.companion.experiments.bars import PAPER_BAR
+from elementdp.companion.experiments.bars import BANDS_SAY, BARS_SAY, PAPER_BAR
 from elementdp.companion.experiments.images.advantage import Advantage
-from elementdp.companion.experiments.images.comparison import gap
 from elementdp.companion.experiments.images.exhibits import said_and_found, sampled_loses
 from elementdp.companion.experiments.images.page import PAPER_STEPS, ImagePage
+from elementdp.companion.experiments.images.paper_length import PaperLength, mean_reached, section_sentences
 from elementdp.companion.experiments.images.plans import CIFAR_LEGEND, CifarPlan
-from elementdp.companion.experiments.images.results import recorded_results, results_of
-from elementdp.companion.experiments.images.running import RunResult
-from elementdp.companion.experiments.images.sentences import cifar_sentences
+from elementdp.companion.experiments.images.results import recorded_results
 from elementdp.companion.experiments.recorded import read
 
 MAIN = (3.0, 30, 8_000)
@@ -33,32 +30,37 @@ class CifarPage(ImagePage):
         """The runs that come with the repository."""
         return cls(*recorded_results("cifar"), read("cifar-rates"))
 
+    @cached_property
+    def paper(self) -> PaperLength:
+        """The runs of the paper's length."""
+        return PaperLength.read("cifar")
+
     @property
     def main(self) -> Advantage:
         """The setting on which the section's message rests."""
         return next(row for row in self.gains if (row.epsilon, row.k, row.users) == MAIN)
 
-    def behind(self, one: RunResult) -> Sequence[float]:
-        """Best accuracy so far minus that of non-private training on the same users, in points."""
-        place = (False, one.k, one.users, one.repetition)
-        base = next(base for base in self.results if (base.private, base.k, base.users, base.repetition) == place)
-        return [100 * (mine - other) for mine, other in zip(one.best, base.best, strict=True)]
-
     def figure_five(self) -> Exhibit:
-        """The paper's Figure 5, as far as it was run: as printed, and with every ε a true one."""
+        """The legend's curves with ε = 3, n and k varied, as printed and with every ε a true one; in short runs."""
+        trained, after = self.paper.trained
         rows = [
-            (label, self._gap(some), self._gap(self.true[label]), len(some)) for label, some in self.printed.items()
+            (
+                label,
+                *(f"{100 * mean_reached(some) - 100 * trained:+.1f}" for some in (first, self.true[label])),
+                len(first),
+            )
+            for label, first in self.printed.items()
         ]
         told = "; ".join(f"{label}: {first} and {second}" for label, first, second, _ in rows)
         base = [one.reached for one in self.results if not one.private and (one.k, one.users) == MAIN[1:]]
         size, main, count = self.size, self.main, f"{len(rows)} of its {len(CIFAR_LEGEND)} curves"
         return self.paper_figure(
-            self.behind,
+            lambda one: [100 * (best - trained) for best in one.best],
             "top-1 accuracy − non-private (points)",
             caption=f"The paper's Figure 5 after {size['steps']:,} of its {PAPER_STEPS:,} iterations: {count}, those "
-            "with ε = 3. Bands: ±1.64 standard errors where a curve was repeated. Elements from "
-            f"{size['backbone']} features, {size['users_a_step']:g} users a step; {self.runs[0].label}, "
-            f"and {len(self.runs) - 1} more.",
+            f"with ε = 3. Zero is the network trained without privacy for {after:,} iterations. Bands: {BANDS_SAY} "
+            f"where a curve was repeated. Elements from {size['backbone']} features, {size['users_a_step']:g} users a "
+            f"step; {self.runs[0].label}, and {len(self.runs) - 1} more.",
             alt=f"Differences to non-private training in two panels; at the end, as printed and at a true ε: {told}.",
             header=("curve of the legend", "as printed (points)", "at a true ε (points)", "repetitions"),
             rows=rows,
@@ -76,15 +78,9 @@ class CifarPage(ImagePage):
             },
         )
 
-    def _gap(self, some: Sequence[RunResult]) -> str:
-        found = gap(some, self.results)
-        if found is None:
-            return "–"
-        return f"{100 * found[0]:+.1f}" + ("" if math.isnan(found[1]) else f" ± {100 * found[1]:.1f}")
-
     def sentences(self) -> Exhibit:
         """The section's sentences and ours."""
-        return said_and_found(cifar_sentences(self.results, results_of(self.own)), "4.4", "cifar")
+        return said_and_found(section_sentences("cifar"), "4.4", "cifar")
 
     def who_is_ahead(self) -> Exhibit:
         """The gain of element level in every setting."""
@@ -95,7 +91,7 @@ class CifarPage(ImagePage):
             "cifar-least": f"{100 * min(row.gain for row in self.gains):+.1f}",
             "cifar-largest": f"{100 * max(row.gain for row in self.gains):+.1f}",
         }
-        bars = "Bars: ±1.96 standard errors over repetitions where there are any, else over test photos."
+        bars = f"Bars: {BARS_SAY} over repetitions where there are any, else over test photos."
         return self.gains_exhibit(bars, numbers)
 
     def own_rates(self) -> Exhibit:

@@ -11,7 +11,7 @@ import seaborn as sns
 from matplotlib.figure import Figure
 
 from elementdp.companion.exhibit import Exhibit
-from elementdp.companion.experiments.bars import PAPER_BAR, Z_95
+from elementdp.companion.experiments.bars import BARS_SAY, PAPER_BAR, Z_95
 from elementdp.companion.experiments.images.advantage import Advantage, rates_tried
 from elementdp.companion.experiments.images.drawing import Value, called, draw, draw_legend_curves
 from elementdp.companion.experiments.images.photo_set import PhotoSet
@@ -19,7 +19,7 @@ from elementdp.companion.experiments.images.plans import Legend
 from elementdp.companion.experiments.images.running import RunResult
 from elementdp.companion.experiments.images.variants import Accounting
 from elementdp.companion.experiments.recorded import Recorded
-from elementdp.companion.experiments.sentence import Sentence
+from elementdp.companion.experiments.sentence import Sentence, sentence_row
 from elementdp.companion.style import LOOKS, PALETTE
 
 
@@ -68,24 +68,29 @@ def training_curves(results: Sequence[RunResult], title: str, best: int, *, pass
     return drawing, f"Training curves; best top-{best} accuracy at the end: {ends}."
 
 
-def repeated_curves(groups: Sequence[Sequence[RunResult]], best: int, rate: float) -> tuple[Figure, str]:
+def repeated_curves(
+    groups: Sequence[Sequence[RunResult]], best: int, rate: float, base: float = 0.0
+) -> tuple[Figure, str]:
     """Best accuracy so far of several variants, with the paper's bands over repetitions; and the figure in words.
 
-    Rates differ, so the horizontal axis counts iterations of equal work: those of a run at ``rate``.
+    Rates differ, so the horizontal axis counts iterations of equal work: those of a run at ``rate``. With a ``base``
+    the curves are differences to that accuracy, as in the paper's Figure 5.
     """
-    drawing, axis = plt.subplots(figsize=(6.0, 4.4))
+    drawing, axis = plt.subplots(figsize=(6.0, 5.4))
     for some in groups:
-        values = 100 * np.array([one.best for one in some])
+        values = 100 * (np.array([one.best for one in some]) - base)
         spread = PAPER_BAR * values.std(axis=0, ddof=1) / math.sqrt(len(some)) if len(some) > 1 else None
         x = [passes / rate for passes in some[0].passes]
         bar = None if spread is None else spread.tolist()
         draw(axis, some[0], x, values.mean(axis=0).tolist(), bar)
     axis.set(
         xlabel=f"iterations' worth of work, at q = {rate:g}",
-        ylabel=f"best top-{best} accuracy so far (%)",
+        ylabel=f"top-{best} accuracy − non-private (points)" if base else f"best top-{best} accuracy so far (%)",
         title=f"ε = {min(one.epsilon for some in groups for one in some):g}, {groups[0][0].k}/{groups[0][0].clusters}",
     )
-    axis.legend(loc="upper center", bbox_to_anchor=(0.45, -0.18), frameon=False)
+    if base:
+        axis.axhline(0, color=LOOKS["non-private"].colour, linewidth=1)
+    axis.legend(loc="upper center", bbox_to_anchor=(0.45, -0.15), frameon=False)
     ends = ", ".join(
         f"{called(some[0])} {100 * sum(one.reached for one in some) / len(some):.1f} %, repetitions: {len(some)}"
         for some in groups
@@ -149,7 +154,7 @@ GAIN_HEADER = (
     "element, users sampled (%)",
     "user level (%)",
     "gain (points)",
-    "± (1.96 standard errors)",
+    f"± ({BARS_SAY[1:]})",
 )
 
 
@@ -202,8 +207,8 @@ def said_and_found(sentences: Sequence[Sentence], section: str, name: str) -> Ex
     return Exhibit(
         name=f"tab-{name}-sentences",
         caption=f"Sentences of Section {section}, and ours at the same true ε, against the recorded runs",
-        header=("who says", "sentence", "what the runs show", "is it so?"),
-        rows=[("we" if one.repaired else "the paper", one.said, one.found, one.verdict) for one in sentences],
+        header=("who says", "sentence", "is it so?", "what decides it"),
+        rows=[sentence_row(one) for one in sentences],
     )
 
 

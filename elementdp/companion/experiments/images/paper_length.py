@@ -3,29 +3,41 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from elementdp.companion.data.backbones import WIDTHS
 from elementdp.companion.exhibit import Exhibit
-from elementdp.companion.experiments.bars import Z_95
+from elementdp.companion.experiments.bars import BANDS_SAY, BARS_SAY, Z_95
 from elementdp.companion.experiments.images.advantage import advantages
-from elementdp.companion.experiments.images.comparison import repeated
+from elementdp.companion.experiments.images.comparison import MISSING, repeated
 from elementdp.companion.experiments.images.exhibits import (
     legend_curves,
     paper_figure,
     repeated_curves,
-    said_and_found,
 )
 from elementdp.companion.experiments.images.page import AS_PRINTED
 from elementdp.companion.experiments.images.plans import PHOTOS_LEGEND
-from elementdp.companion.experiments.images.results import paper_length_runs, recorded_results, results_of
+from elementdp.companion.experiments.images.results import (
+    fair_results,
+    paper_length_runs,
+    recorded_results,
+    results_of,
+)
 from elementdp.companion.experiments.images.running import RunResult
-from elementdp.companion.experiments.images.sentences import OURS, gap_sentences, papers_photos
+from elementdp.companion.experiments.images.sentences import (
+    OURS,
+    cifar_sentences,
+    gap_sentences,
+    papers_photos,
+    photos_sentences,
+)
 from elementdp.companion.experiments.images.tuning import at_rate
 from elementdp.companion.experiments.images.variants import Accounting, Schedule, Variant, noise_for, true_epsilon
 from elementdp.companion.experiments.recorded import Recorded, read
+from elementdp.companion.experiments.sentence import Sentence
 from elementdp.privacy import Unit
 
 SHORTER = {"photos": ("photos-long",), "cifar": ("cifar-long", "cifar-long-element", "cifar-long-user")}
@@ -86,7 +98,7 @@ class PaperLength:
         found: dict[tuple[object, ...], list[RunResult]] = {}
         for one in self.main:
             found.setdefault((one.accounting, one.unit, one.q), []).append(one)
-        return sorted(found.values(), key=lambda some: -_mean(some))
+        return sorted(found.values(), key=lambda some: -mean_reached(some))
 
     @property
     def own(self) -> dict[tuple[str, str], list[RunResult]]:
@@ -129,7 +141,11 @@ class PaperLength:
     def curves(self) -> Exhibit:
         """Accuracy against work, and what shorter runs had foretold."""
         size, groups = self.size, self.groups
-        drawing, alt = repeated_curves(groups, self.best, self.rate)
+        cifar = self.section == "cifar"
+        trained, after = self.trained
+        drawing, alt = repeated_curves(groups, self.best, self.rate, trained if cifar else 0.0)
+        figure = "The paper's Figure 5, the curves that carry its message. " if cifar else ""
+        zero = f" Zero is the network trained without privacy for {after:,} iterations." if cifar else ""
         (gain,) = advantages([one for some in self.own.values() for one in some], size["tests"] // 2)
         long = {(one.accounting, one.unit): one for run in self.shorter for one in results_of(run)}
         rows = [_row(some, long.get((some[0].accounting, some[0].unit))) for some in groups]
@@ -141,19 +157,23 @@ class PaperLength:
         labels = "; ".join(dict.fromkeys(run.label for run in self.runs))
         return Exhibit(
             name=f"fig-{self.section}-paper",
-            caption=f"{ends[0].upper()}{ends[1:]}. {self._data()}; bands: ±1.64 standard errors where there are "
-            f"repetitions. {labels}.",
+            caption=f"{figure}{ends[0].upper()}{ends[1:]}. {self._data()}; bands: {BANDS_SAY} where there are "
+            f"repetitions.{zero} {labels}.",
             figure=drawing,
             alt=alt,
             header=(
                 *("variant", "q", "T", "true ε", "ρ", "α", "repetitions", f"best top-{self.best} (%)"),
-                *("± (1.96 standard errors)", f"after {before:,} iterations{self._before()} (%)"),
+                *(f"± ({BARS_SAY[1:]})", f"after {before:,} iterations{self._before()} (%)"),
             ),
             rows=rows,
             numbers=self._named(
                 {
                     "steps": f"{size['steps']:,}",
                     "extent": ends,
+                    "untuned": self._untuned(),
+                    "trained": f"{100 * trained:.1f}",
+                    "trained-after": f"{after:,}",
+                    "spread": f"{100 * self.spread:.1f}",
                     "element": f"{100 * gain.element:.1f}",
                     "user": f"{100 * gain.user:.1f}",
                     "gain": f"{100 * gain.gain:+.1f}",
@@ -163,7 +183,9 @@ class PaperLength:
                     "tuning": f"{size['tuning_steps']:,}",
                     "before": f"{before:,}",
                     **({"width": f"{_width(self.runs[0]):,}"} if self.section == "photos" else {}),
-                    **{name: f"{100 * _mean(self.own[which]):.1f}" for name, which in _MORE if which in self.own},
+                    **{
+                        name: f"{100 * mean_reached(self.own[which]):.1f}" for name, which in _MORE if which in self.own
+                    },
                     **{
                         f"before-{name}": f"{100 * long[which].reached:.1f}"
                         for name, which in _FORETOLD
@@ -179,7 +201,7 @@ class PaperLength:
         by_work = [replace(one, iterations=tuple(round(p / self.rate) for p in one.passes)) for one in self.results]
         curves = legend_curves(by_work, PHOTOS_LEGEND, AS_PRINTED, "clusters")
         rows = [
-            (label, 100 * _mean(some), len(some), 100 * short[_setting(some[0])].reached, _really(some[0]))
+            (label, 100 * mean_reached(some), len(some), 100 * short[_setting(some[0])].reached, _really(some[0]))
             for label, some in curves.items()
         ]
         told = "; ".join(f"{label}: {reached:.1f} %" for label, reached, *_ in rows)
@@ -196,19 +218,52 @@ class PaperLength:
             numbers=self._named({"curves": len(rows), "legend": len(PHOTOS_LEGEND)}),
         )
 
-    def sentences(self) -> Exhibit:
-        """What the paper and we say, against these runs."""
-        kinds = self.own
-        said = f"After the work of {self.reach:,} iterations, at the same true ε = 3, "
+    @property
+    def trained(self) -> tuple[float, int]:
+        """The best accuracy without privacy that was recorded at any length, and after how many iterations' work."""
+        plain = [one for run in (*self.runs, *self.shorter) for one in results_of(run) if not one.private]
+        best = max(plain, key=lambda one: one.reached)
+        return best.reached, round(best.passes[-1] / self.rate)
+
+    @cached_property
+    def spread(self) -> float:
+        """The standard deviation of a run's accuracy, from variants that were repeated, here or in shorter runs."""
+        found: dict[tuple[object, ...], list[float]] = {}
+        for one in (*self.main, *fair_results(self.section)):
+            found.setdefault((*_setting(one), one.q, one.steps), []).append(one.reached)
+        variances = [float(np.var(some, ddof=1)) for some in found.values() if len(some) > 1]
+        return math.sqrt(float(np.mean(variances))) if variances else math.nan
+
+    def sentences(self) -> list[Sentence]:
+        """What the paper and we say, against these runs, as far as they were made."""
+        kinds, whole = self.own, self.reach == self.size["steps"]
+        said = f"With the work of {self.reach:,} iterations, at the same true ε = 3, "
         ours = [
-            repeated(said + what, kinds.get(better, []), kinds.get(worse, []), repaired=True)
+            repeated(
+                said + what,
+                kinds.get(better, []),
+                kinds.get(worse, []),
+                repaired=True,
+                spread=self.spread,
+                whole=whole,
+            )
             for what, better, worse in OURS
         ]
-        tests = self.size["tests"] // 2
-        firsts = [one for one in self.results if one.repetition == 0]
-        papers = papers_photos(firsts, tests) if self.section == "photos" else gap_sentences(self.main)
-        number = "4.3" if self.section == "photos" else "4.4"
-        return said_and_found([*papers, *ours], number, f"{self.section}-paper")
+        if self.section == "photos":
+            firsts = [one for one in self.results if one.repetition == 0]
+            papers = papers_photos(firsts, self.size["tests"] // 2, whole=whole)
+            papers = [replace(one, said=f"At the paper's length: {one.said}") for one in papers]
+        else:
+            trained, after = self.trained
+            papers = gap_sentences(self.main, trained, self.spread, whole=after >= self.size["steps"])
+        return [one for one in (*papers, *ours) if one.found != MISSING]
+
+    def _untuned(self) -> str:
+        """Which variants had one step size only, in a sentence; nothing if there is none."""
+        kinds = dict.fromkeys(one.kind for one in self.main if not one.tried)
+        if not kinds:
+            return ""
+        return f"Not so for {' and '.join(kinds)}: its step size rests on tries that were cut short and not recorded."
 
     def _named(self, numbers: Mapping[str, object]) -> dict[str, object]:
         return {f"{self.section}-paper-{name}": value for name, value in numbers.items()}
@@ -236,6 +291,17 @@ _FORETOLD = (
 )
 
 
+def section_sentences(section: str) -> list[Sentence]:
+    """Every sentence of a section, then ours, by the shorter runs and by those of the paper's length."""
+    runs, results = recorded_results(section)
+    fair = fair_results(section)
+    if section == "photos":
+        short = photos_sentences(results, runs[0].provenance.parameters["tests"] // 2, fair)
+    else:
+        short = cifar_sentences(results, fair)
+    return sorted([*short, *PaperLength.read(section).sentences()], key=lambda one: one.repaired)
+
+
 def _width(run: Recorded) -> int:
     size = run.provenance.parameters
     return int(size["dimension"] or WIDTHS[size["backbone"]])
@@ -259,13 +325,14 @@ def _row(some: Sequence[RunResult], before: RunResult | None) -> tuple[object, .
         one.rho if one.private else "–",
         one.step,
         len(some),
-        100 * _mean(some),
+        100 * mean_reached(some),
         "–" if len(some) == 1 else 100 * Z_95 * _spread(some),
         "–" if before is None else 100 * before.reached,
     )
 
 
-def _mean(some: Sequence[RunResult]) -> float:
+def mean_reached(some: Sequence[RunResult]) -> float:
+    """The mean best accuracy of repetitions."""
     return float(np.mean([one.reached for one in some]))
 
 

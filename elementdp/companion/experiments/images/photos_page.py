@@ -7,14 +7,14 @@ from scipy.stats import kendalltau
 
 from elementdp.companion.data.backbones import WIDTHS
 from elementdp.companion.exhibit import Exhibit
-from elementdp.companion.experiments.bars import Z_95
+from elementdp.companion.experiments.bars import BARS_SAY, Z_95
 from elementdp.companion.experiments.images.advantage import advantages
 from elementdp.companion.experiments.images.exhibits import said_and_found, sampled_loses, training_curves
 from elementdp.companion.experiments.images.page import PAPER_STEPS, ImagePage
+from elementdp.companion.experiments.images.paper_length import section_sentences
 from elementdp.companion.experiments.images.plans import PHOTOS_LEGEND
 from elementdp.companion.experiments.images.results import recorded_results, results_of
 from elementdp.companion.experiments.images.running import RunResult
-from elementdp.companion.experiments.images.sentences import photos_sentences
 from elementdp.companion.experiments.images.variants import Accounting, Schedule, Variant, noise_for
 from elementdp.companion.experiments.recorded import Recorded, read
 from elementdp.privacy import Unit
@@ -63,8 +63,7 @@ class PhotosPage(ImagePage):
 
     def sentences(self) -> Exhibit:
         """The section's sentences and ours."""
-        rows = photos_sentences(self.results, self.tests, results_of(self.own))
-        return said_and_found(rows, "4.3", "photos")
+        return said_and_found(section_sentences("photos"), "4.3", "photos")
 
     def accountings(self, epsilon: float = 3.0) -> Exhibit:
         """One setting with every accounting: the most diverse users."""
@@ -113,7 +112,7 @@ class PhotosPage(ImagePage):
             "photos-lost": lost,
             "photos-pairs": both,
         }
-        bars = f"Bars: ±1.96 standard errors over test photos. {self.data}; {self.runs[0].label}."
+        bars = f"Bars: {BARS_SAY} over test photos. {self.data}; {self.runs[0].label}."
         return self.gains_exhibit(bars, numbers)
 
     def own_rates(self) -> Exhibit:

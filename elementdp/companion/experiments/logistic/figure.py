@@ -84,7 +84,7 @@ class LogisticPoint:
 
     @property
     def bar(self) -> float:
-        """Half the height of the error bar: 1.64 standard errors."""
+        """Half the height of the error bar, which is as the paper's."""
         return PAPER_BAR * self.standard_error
 
 

@@ -11,11 +11,13 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator
 
 from elementdp.companion.exhibit import Exhibit
+from elementdp.companion.experiments.bars import BANDS_SAY
 from elementdp.companion.experiments.logistic.figure import LogisticPoint, Rate
 from elementdp.companion.experiments.logistic.model import Design
 from elementdp.companion.experiments.logistic.noise import PAPER, LogisticMethod
 from elementdp.companion.experiments.logistic.sentences import line, sentences
 from elementdp.companion.experiments.recorded import Recorded, read
+from elementdp.companion.experiments.sentence import sentence_row
 from elementdp.companion.style import LOOKS
 from elementdp.privacy import rounded_down, rounded_up
 
@@ -133,8 +135,8 @@ class LogisticPage:
         return Exhibit(
             name="fig-logistic-recorded",
             caption=f"The paper's Figure 3: n = {design.users:,}, m = {design.points}, d = {design.dimension}, "
-            f"K = {design.elements}, T = {design.steps}, {made.parameters['repetitions']} repetitions, bars ±1.64 "
-            f"standard errors; horizontal lines: non-private; {self.run.label}.",
+            f"K = {design.elements}, T = {design.steps}, {made.parameters['repetitions']} repetitions, bars "
+            f"{BANDS_SAY}; horizontal lines: non-private; {self.run.label}.",
             figure=figure_three(self.points, design.elements),
             alt=f"Error against epsilon in two panels, element and user level on one axis. {told}",
             header=("method", "k", *(f"ε = {level:g}" for level in levels)),
@@ -151,11 +153,8 @@ class LogisticPage:
         return Exhibit(
             name="tab-logistic-sentences",
             caption="Sentences of Section 4.2, and ours, against the recorded run",
-            header=("who says", "sentence", "what the last iterates show", "is it so?", "with averaged iterates"),
-            rows=[
-                ("we" if row.repaired else "the paper", row.said, row.found, row.verdict, other.verdict)
-                for row, other in both
-            ],
+            header=("who says", "sentence", "is it so?", "with averaged iterates", "what the last iterates show"),
+            rows=[sentence_row(row, other.verdict) for row, other in both],
         )
 
     def true_axis(self) -> Exhibit:
@@ -266,7 +265,7 @@ def live_figure(points: Sequence[LogisticPoint], design: Design) -> Exhibit:
     size = f"n = {design.users}, m = {design.points}, T = {design.steps}"
     return Exhibit(
         name="fig-logistic-live",
-        caption=f"Made for this page: {size}, {points[0].repetitions} repetitions, bars ±1.64 standard errors.",
+        caption=f"Made for this page: {size}, {points[0].repetitions} repetitions, bars {BANDS_SAY}.",
         figure=figure_three(points, design.elements, PANELS[1:]),
         alt=f"Error against epsilon. Element level: {_told(points, element)}. User level: {_told(points, user)}.",
     )

@@ -67,11 +67,12 @@ def _diverse(points: Sequence[LogisticPoint], method: LogisticMethod, estimate: 
     bad = [epsilon for epsilon, column in columns.items() if _exceeds(column[-1], column[0])]
     ks = _ks(points)
     found = (
-        f"errors for k = {', '.join(map(str, ks))}: {_numbers(columns)}; lower for k = {ks[-1]} than for k = {ks[0]} "
-        f"beyond the error bars at {len(good)} of {len(columns)} levels, higher at {len(bad)}"
+        f"clearly lower for k = {ks[-1]} than for k = {ks[0]} at {len(good)} of {len(columns)} levels of ε, clearly "
+        f"higher at {len(bad)}"
     )
+    more = f"errors for k = {', '.join(map(str, ks))}: {_numbers(columns)}"
     said = "The more diverse the users' data, the lower the element-private error at a given ε."
-    return Sentence(said, found, len(good) == len(columns))
+    return Sentence(said, found, len(good) == len(columns), more=more)
 
 
 def _user(points: Sequence[LogisticPoint], estimate: str) -> Sentence:
@@ -81,22 +82,26 @@ def _user(points: Sequence[LogisticPoint], estimate: str) -> Sentence:
         ratio = {e: column[-1].error / column[0].error for e, column in _columns(points, method, estimate).items()}
         each = ", ".join(f"{100 * (value - 1):+.0f} % (ε = {epsilon:g})" for epsilon, value in ratio.items())
         mean = math.exp(sum(map(math.log, ratio.values())) / len(ratio)) - 1
-        return mean, f"{100 * mean:+.0f} % on average ({each})"
+        return mean, each
 
     ks = _ks(points)
     one, words = change(LogisticMethod.USER_PRINTED)
-    _, others = change(LogisticMethod.USER_SUMMED)
-    found = (
-        f"from k = {ks[0]} to {ks[-1]} the error changes by {words} with K = 1; by {others} with the K ∧ M corollary"
+    two, others = change(LogisticMethod.USER_SUMMED)
+    found = f"from k = {ks[0]} to {ks[-1]} the error changes by {100 * one:+.0f} % on average over ε"
+    more = (
+        f"with K = 1: {words}; with the K ∧ M corollary {100 * two:+.0f} % on average: {others}; little change is "
+        f"{100 * LITTLE:.0f} % on average"
     )
-    return Sentence("User-level private mechanisms change little with diversity.", found, abs(one) <= LITTLE)
+    said = "User-level private mechanisms change little with diversity."
+    return Sentence(said, found, abs(one) <= LITTLE, more=more)
 
 
 def _baseline(points: Sequence[LogisticPoint], estimate: str) -> Sentence:
     (column,) = _columns(points, LogisticMethod.NON_PRIVATE, estimate).values()
-    found = ", ".join(f"k = {p.k}: {p.error:.4f} ± {p.bar:.4f}" for p in column)
+    each = [f"{p.error:.4f} ± {p.bar:.4f} for k = {p.k}" for p in column]
     said = "The more clusters a user has, the better the non-private scheme estimates θ*."
-    return Sentence(said, found, _exceeds(column[0], column[-1]))
+    found = f"error {each[0]}, {each[-1]}"
+    return Sentence(said, found, _exceeds(column[0], column[-1]), more=", ".join(each))
 
 
 def _faster(points: Sequence[LogisticPoint], method: LogisticMethod, estimate: str) -> Sentence:
@@ -105,8 +110,12 @@ def _faster(points: Sequence[LogisticPoint], method: LogisticMethod, estimate: s
     ratio = _numbers(columns, lambda p: p.error / base[p.k])
     noisy = [column for column in columns.values() if any(p.error > 1.5 * base[p.k] for p in column)]
     holds = bool(noisy) and all(c[-1].error / base[c[-1].k] < c[0].error / base[c[0].k] for c in noisy)
-    found = f"error over non-private error for k = {', '.join(map(str, _ks(points)))}: {ratio}"
-    return Sentence("The private error reaches the non-private one faster with more clusters.", found, holds)
+    more = f"error over non-private error for k = {', '.join(map(str, _ks(points)))}: {ratio}"
+    tightest = columns[min(columns)]
+    ends = " and ".join(f"{p.error / base[p.k]:.2f} for k = {p.k}" for p in (tightest[0], tightest[-1]))
+    found = f"times the non-private error at ε = {min(columns):g}: {ends}"
+    said = "The private error reaches the non-private one faster with more clusters."
+    return Sentence(said, found, holds, more=more)
 
 
 def _axis(rates: Sequence[Rate]) -> Sentence:
@@ -132,7 +141,12 @@ def _diverse_where_it_matters(points: Sequence[LogisticPoint], estimate: str) ->
         "With (user, element) pairs sampled and true ε, the error falls with diversity where privacy limits it "
         f"(ε ≤ {max(low):g}, k = {ks[0]} against {ks[-1]})."
     )
-    return Sentence(said, f"errors by k: {_numbers(columns)}", holds, repaired=True)
+    tightest = columns[min(columns)]
+    found = f"error at ε = {min(columns):g}: " + ", ".join(
+        f"{p.error:.3f} ± {p.bar:.3f} for k = {p.k}" for p in (tightest[0], tightest[-1])
+    )
+    more = f"errors for k = {', '.join(map(str, ks))}: {_numbers(columns)}"
+    return Sentence(said, found, holds, repaired=True, more=more)
 
 
 def _no_dearer(points: Sequence[LogisticPoint], estimate: str) -> Sentence:

@@ -6,7 +6,9 @@ from functools import cached_property
 from typing import Any
 
 from elementdp.companion.exhibit import Exhibit
+from elementdp.companion.experiments.bars import BANDS_SAY
 from elementdp.companion.experiments.recorded import Recorded, read
+from elementdp.companion.experiments.sentence import sentence_row
 from elementdp.companion.experiments.words.drawing import figure_two, partitions_of, radius_figure, slopes_figure
 from elementdp.companion.experiments.words.figure import PartitionSummary, WordsPoint, slope
 from elementdp.companion.experiments.words.histogram import Sensitivity
@@ -61,14 +63,14 @@ class WordsPage:
         told = "; ".join(f"{name} from {row[0].ratio:.3g} to {row[-1].ratio:.3g}" for name, row in at_one.items())
         return Exhibit(
             name="fig-words-recorded",
-            caption="The paper's Figure 2: error ratio against ε, a curve for each number of elements, bars ±1.64 "
-            "standard errors, n = 2,000. Dotted: answering zero for every word. "
+            caption="The paper's Figure 2: error ratio against ε, a curve for each number of elements, bars "
+            f"{BANDS_SAY}, n = 2,000. Dotted: answering zero for every word. "
             + "; ".join(f"{titles[name]}: {run.label}" for name, run in self.runs.items())
             + ".",
             figure=figure_two(rows),
             alt="Error ratio against epsilon in four panels: it falls as elements get finer. At epsilon 1 with the "
             f"right sensitivity, from user level to each word an element: {told}.",
-            header=("corpus", "K", "ε", "noise", "ρ", "error ratio", "± (1.64 standard errors)"),
+            header=("corpus", "K", "ε", "noise", "ρ", "error ratio", f"± ({BANDS_SAY[1:]})"),
             rows=[
                 (name, f"{p.clusters:,}", p.epsilon, p.sensitivity, p.rho, p.ratio, p.bar)
                 for name in self.runs
@@ -84,11 +86,8 @@ class WordsPage:
         return Exhibit(
             name="tab-words-sentences",
             caption="Sentences of Section 4.1, and ours, against the recorded runs",
-            header=("who says", "sentence", "what the blog run shows", "blogs", "Reddit"),
-            rows=[
-                ("we" if one.repaired else "the paper", one.said, one.found, one.verdict, other.verdict)
-                for one, other in zip(*both, strict=True)
-            ],
+            header=("who says", "sentence", "blogs", "Reddit", "what the blog run shows"),
+            rows=[sentence_row(one, other.verdict) for one, other in zip(*both, strict=True)],
         )
 
     def _size(self, name: str) -> Mapping[str, Any]:

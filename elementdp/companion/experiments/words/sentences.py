@@ -55,13 +55,14 @@ def _finer(points: Sequence[WordsPoint], levels: Sequence[float], sensitivity: S
         if fine.ratio > coarse.ratio + math.hypot(fine.bar, coarse.bar)
     ]
     top = curve(points, levels[-1], sensitivity)
-    ends = f"at ε = {levels[-1]:g} the ratio goes from {top[0].ratio:.4g} (K = 1) to {top[-1].ratio:.4g} (K = d)"
+    times = f"{top[0].ratio / top[-1].ratio:.3g} times less error from K = 1 to K = d at ε = {levels[-1]:g}"
     how = "never worse by more than the error bars" if not worse else f"worse in {len(worse)} steps, first {worse[0]}"
+    ends = f"the ratio goes from {top[0].ratio:.4g} to {top[-1].ratio:.4g}; from one K to the next it is {how}"
     repaired = sensitivity is Sensitivity.RIGHT
     said = "Increasingly fine partitions yield better estimators"
     if repaired:
         said += ", with the right sensitivity"
-    return Sentence(f"{said}.", f"{how}; {ends}", not worse, repaired)
+    return Sentence(f"{said}.", times, not worse, repaired, ends)
 
 
 def _neighbours(row: list[WordsPoint]) -> list[tuple[WordsPoint, WordsPoint]]:
@@ -77,8 +78,10 @@ def _linear(points: Sequence[WordsPoint], levels: Sequence[float]) -> Sentence:
         f"ε = {epsilon:g}: slope {line.slope:.3f} ± {line.standard_error:.3f}, R² = {line.r_squared:.2f}"
         for epsilon, line in fits.items()
     )
-    holds = all(line.r_squared >= ROUGHLY_LINEAR for line in fits.values())
-    return Sentence("For a given ε the separation is roughly linear on a logarithmic scale.", fit, holds)
+    squares = [line.r_squared for line in fits.values()]
+    found = f"R² from {min(squares):.2f} to {max(squares):.2f}; roughly linear is from {ROUGHLY_LINEAR:g} on"
+    holds = min(squares) >= ROUGHLY_LINEAR
+    return Sentence("For a given ε the separation is roughly linear on a logarithmic scale.", found, holds, more=fit)
 
 
 def _mass(points: Sequence[WordsPoint], lines: Sequence[PartitionSummary], levels: Sequence[float]) -> Sentence:
@@ -86,30 +89,39 @@ def _mass(points: Sequence[WordsPoint], lines: Sequence[PartitionSummary], level
     finest = min(lines, key=lambda line: line.largest_mass)
     row = curve(points, levels[-1], Sensitivity.PRINTED)
     found = (
-        f"the error goes as (max P(c)²)^e with e from {min(powers):.3f} to {max(powers):.3f}; from K = 1 to K = d "
-        f"max P(c)² predicts {finest.largest_mass**-2:.3g} times less error, measured at ε = {levels[-1]:g}: "
-        f"{row[0].ratio / row[-1].ratio:.3g} times; answering 0 for every word has ratio {finest.zero_ratio:.4g}"
+        f"{row[0].ratio / row[-1].ratio:.3g} times less error from K = 1 to K = d at ε = {levels[-1]:g}; "
+        f"max P(c)² predicts {finest.largest_mass**-2:.3g} times"
+    )
+    more = (
+        f"the error goes as (max P(c)²)^e with e from {min(powers):.3f} to {max(powers):.3f}; answering 0 for every "
+        f"word has ratio {finest.zero_ratio:.4g}"
     )
     holds = all(1 / ROUGHLY <= power <= ROUGHLY for power in powers)
-    return Sentence("Element-level privacy reduces squared error by roughly max P(c)².", found, holds)
+    return Sentence("Element-level privacy reduces squared error by roughly max P(c)².", found, holds, more=more)
 
 
 def _private(levels: Sequence[float], n: int) -> Sentence:
     delta = paper_delta(n)
     really = {epsilon: true_epsilon(epsilon, delta) for epsilon in levels}
     over = [epsilon for epsilon in levels if really[epsilon] > epsilon]
-    found = "; ".join(f"printed ε = {epsilon:g}, really {really[epsilon]:.3g}" for epsilon in levels)
-    return Sentence("The noise scaled to ρ gives the ε on the axis (clusters of several words).", found, not over)
+    worst = max(levels, key=lambda epsilon: really[epsilon] / epsilon)
+    found = f"printed ε = {worst:g} is really {really[worst]:.3g}"
+    more = "; ".join(f"printed {epsilon:g}, really {really[epsilon]:.3g}" for epsilon in levels)
+    said = "The noise scaled to ρ gives the ε on the axis (clusters of several words)."
+    return Sentence(said, found, not over, more=more)
 
 
 def _falls(points: Sequence[WordsPoint], levels: Sequence[float]) -> Sentence:
-    found, holds = [], True
+    fits, holds = [], True
     for epsilon in levels:
         row = curve(points, epsilon, Sensitivity.RIGHT)
         line = slope([p.clusters for p in row], [p.ratio for p in row])
         # One-sided 95 % for the number of clusters at hand.
         reach = float(stats.t.ppf(0.95, max(len(row) - 2, 1))) * line.standard_error
         holds &= bool(line.slope + reach < 0)
-        found.append(f"ε = {epsilon:g}: {line.slope:.3f} ± {line.standard_error:.3f}")
+        fits.append((epsilon, line))
+    _, flattest = max(fits, key=lambda fit: fit[1].slope)
+    found = f"slope at most {flattest.slope:.3f} ± {flattest.standard_error:.3f}"
+    more = "; ".join(f"ε = {epsilon:g}: {line.slope:.3f} ± {line.standard_error:.3f}" for epsilon, line in fits)
     said = "On logarithmic scales the error falls with K at every ε (right sensitivity, fitted slope below 0 at 95 %)."
-    return Sentence(said, "; ".join(found), holds, repaired=True)
+    return Sentence(said, found, holds, repaired=True, more=more)

@@ -10,7 +10,7 @@ from matplotlib.ticker import LogLocator
 
 from elementdp.audit import attack
 from elementdp.companion.exhibit import Exhibit
-from elementdp.companion.style import LOOKS, PALETTE, Look
+from elementdp.companion.style import LOOKS, PALETTE
 from elementdp.privacy import (
     Correlation,
     FixedOrder,
@@ -30,10 +30,10 @@ USERS, ORDER, CORRELATED = "users sampled", "fixed order", "fixed order, correla
 ALLOCATED, PAIRS = "pairs allocated", "pairs sampled"
 LOOKS_OF_WAYS = {
     USERS: LOOKS["element, users sampled"],
-    ORDER: Look(PALETTE["sky"], "-.", "^"),
-    CORRELATED: Look(PALETTE["purple"], "--", "v"),
-    ALLOCATED: Look(PALETTE["blue"], ":", "P"),
+    ORDER: LOOKS["element, fixed order"],
+    CORRELATED: LOOKS["element, correlated noise"],
     PAIRS: LOOKS["element, pairs sampled"],
+    ALLOCATED: LOOKS["element, pairs allocated"],
 }
 """How each way is drawn, here and where experiments are compared."""
 
@@ -156,7 +156,7 @@ def which_is_better(work: Work, sigma: float, epsilons: Sequence[float]) -> Exhi
     axis.axhline(1.0, color=PALETTE["grey"], ls=":")
     for answer, colour, label in (
         (Sampler.POISSON_USERS, "orange", "proved: sampling users is better"),
-        (Sampler.FIXED_ORDER, "sky", "proved: the fixed order is better"),
+        (Sampler.FIXED_ORDER, "brown", "proved: the fixed order is better"),
     ):
         marked = [(e, r) for e, r, said in zip(epsilons, ratio, says, strict=True) if said is answer]
         if marked:
