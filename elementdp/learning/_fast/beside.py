@@ -23,6 +23,8 @@ class Taps(Hooked):
     loss still depends on one of them, it is used outside its layer.
     """
 
+    vectorizes = True
+
     def __init__(self, layers: Iterable[nn.Module], added: Sequence[Tensor] | None) -> None:
         self.added = None if added is None else iter(added)
         self.outputs: list[Tensor] = []

@@ -28,6 +28,8 @@ class Hooked(Watch):
     Recurrent layers are unrolled into their cells.
     """
 
+    vectorizes = False
+
     def __init__(self, layers: Iterable[nn.Module]) -> None:
         self._own: dict[nn.Module, dict[str, nn.Parameter | None]] = {}
         self._handles = []

@@ -20,6 +20,9 @@ Weigh = Callable[[Tensor, bool], Gradients]
 """Given a factor per group, and whether some group is to be left out as not finite, the weighted sum of gradients."""
 
 PIECES = 4
+WORTH_ONEDNN = 1 << 20
+"""From so many operations on, oneDNN's product is faster than torch's own, call and all."""
+_onednn = getattr(torch.ops.mkldnn, "_linear_pointwise", None)  # not in every build of torch
 
 
 @dataclass(frozen=True)
@@ -52,11 +55,16 @@ def merged(layers: Sequence[Layer]) -> Layer:
 
 def kept(gradients: Gradients) -> Layer:
     """Group gradients small enough to be kept: (parameter, one slice per group)."""
-    flat = [(parameter, values.reshape(len(values), -1)) for parameter, values in gradients]
-    squares = torch.stack([torch.linalg.vector_norm(values, dim=1).square() for _, values in flat]).sum(0)
+    turned = [values.dim() == 3 and values.mT.is_contiguous() for _, values in gradients]  # kept as they lie in memory
+    flat = [(v.mT if t else v).reshape(len(v), -1) for t, (_, v) in zip(turned, gradients, strict=True)]
+    squares = torch.stack([torch.linalg.vector_norm(values, dim=1).square() for values in flat]).sum(0)
 
     def weigh(factors: Tensor, spoilt: bool) -> Gradients:
-        return [(p, (factors @ clean(v, factors, spoilt)).view_as(p)) for p, v in flat]
+        sums = [factors @ clean(values, factors, spoilt) for values in flat]
+        return [
+            (p, total.view(p.shape[::-1]).mT if t else total.view_as(p))
+            for t, total, (p, _) in zip(turned, sums, gradients, strict=True)
+        ]
 
     return Layer(squares, weigh)
 
@@ -75,6 +83,22 @@ def trainable(parameter: Tensor | None) -> bool:
     return parameter is not None and parameter.requires_grad
 
 
+def uses_onednn(rows: int, inner: int, columns: int, like: Tensor) -> bool:
+    """Whether :func:`times` takes oneDNN's product."""
+    enough = 2 * rows * inner * columns >= WORTH_ONEDNN
+    return enough and _onednn is not None and like.dtype is torch.float32 and like.device.type == "cpu"
+
+
+def times(left: Tensor, right: Tensor) -> Tensor:
+    """left @ right, of constants. torch takes MKL for it, which halves its speed where it does not know the processor.
+
+    oneDNN's product, which torch compiles its own models to, is as exact.
+    """
+    if not uses_onednn(*left.shape, right.shape[1], left) or _onednn is None:
+        return left @ right
+    return _onednn(left, right.mT, None, "none", [], "")  # type: ignore[no-any-return]
+
+
 def product(left: Tensor, right: Tensor, keep: int) -> Tensor:
     """LᵀR = Σ_i left_i ⊗ right_i over many rows i.
 
@@ -82,6 +106,8 @@ def product(left: Tensor, right: Tensor, keep: int) -> Tensor:
     their products added; as many pieces for any number of threads, so that a run does not depend on that number.
     """
     rows, small = len(left), min(left.shape[1], right.shape[1])
+    if uses_onednn(left.shape[1], rows, right.shape[1], left):
+        return times(left.mT, right)
     partial = PIECES * left.shape[1] * right.shape[1] * left.element_size()
     if left.device.type != "cpu" or rows < max(4 * small, PIECES) or partial > keep:
         return left.mT @ right
@@ -107,9 +133,12 @@ def worth_keeping(left: Tensor, right: Tensor, segments: Segments) -> bool:
 def group_products(left: Tensor, right: Tensor, segments: Segments) -> Tensor:
     """Σ left_i ⊗ right_i over the (row, position) pairs i of each group."""
     p, q = left.shape[2], right.shape[2]
-    return torch.cat(
-        [left[r.rows].reshape(r.count, -1, p).mT @ right[r.rows].reshape(r.count, -1, q) for r in segments.stretches]
-    )
+    found = []
+    for r in segments.stretches:
+        a, b = left[r.rows].reshape(r.count, -1, p), right[r.rows].reshape(r.count, -1, q)
+        one_by_one = uses_onednn(p, a.shape[1], q, a)
+        found.append(torch.stack([times(y.mT, x) for x, y in zip(a, b, strict=True)]).mT if one_by_one else a.mT @ b)
+    return torch.cat(found) if len(found) > 1 else found[0]
 
 
 def product_squares(left: Tensor, right: Tensor, segments: Segments, *, bias: bool = False) -> Tensor:

@@ -12,6 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from elementdp.learning._fast.lstm import LSTMSteps
+
 GATES = (nn.LSTM, nn.GRU)
 
 
@@ -32,7 +34,9 @@ class RecurrentCell:
 
 
 class Watch(Protocol):
-    """What looks on while a recurrent layer runs."""
+    """What looks on while a recurrent layer runs; ``vectorizes`` if within `torch.func`, which wants plain steps."""
+
+    vectorizes: bool
 
     def leaf(self, parameter: nn.Parameter | None) -> Tensor | None:
         """What stands for a parameter."""
@@ -89,12 +93,17 @@ def unrolled(module: nn.RNNBase, watch: Watch) -> Callable[..., object]:
 def _steps(cell: RecurrentCell, x: Tensor, watch: Watch) -> tuple[Tensor, Tensor, Tensor]:
     """All outputs, and the last state and memory, of one cell from left to right."""
     weight_hh, bias_hh = watch.leaf(cell.weight_hh), watch.leaf(cell.bias_hh)
-    weight_ih = watch.leaf(cell.weight_ih)
+    weight_ih, bias_ih = watch.leaf(cell.weight_ih), watch.leaf(cell.bias_ih)
     assert weight_hh is not None and weight_ih is not None
-    gates = functional.linear(x, weight_ih, watch.leaf(cell.bias_ih))
-    if cell.kind is nn.LSTM and bias_hh is not None:  # all of it is added to the gates, at every step
-        gates = gates + bias_hh
-    gates = watch.tap(gates)
+    if cell.kind is nn.LSTM and bias_ih is not None and bias_hh is not None:  # all of it is added to the gates
+        bias_ih, bias_hh = bias_ih + bias_hh, None
+    if cell.kind is nn.LSTM and not watch.vectorizes and not torch.is_autocast_enabled(x.device.type):
+        added = x.new_zeros(1).expand(*x.shape[:2], len(weight_hh)).requires_grad_()
+        fixed = [t if t is None else t.detach() for t in (weight_ih, bias_ih, weight_hh)]
+        states, memory = LSTMSteps.apply(x, added, *fixed)  # type: ignore[no-untyped-call]
+        watch.record(cell, x, added, states[:, :-1].detach(), None)
+        return states[:, 1:], states[:, -1], memory
+    gates = watch.tap(functional.linear(x, weight_ih, bias_ih))
     hidden = memory = gates.new_zeros(len(x), weight_hh.shape[1])
     before, outputs, resets = [], [], []
     for now in gates.unbind(1):
