@@ -94,7 +94,7 @@ def times(left: Tensor, right: Tensor) -> Tensor:
 
     oneDNN's product, which torch compiles its own models to, is as exact.
     """
-    if not uses_onednn(*left.shape, right.shape[1], left) or _onednn is None:
+    if not uses_onednn(len(left), left.shape[1], right.shape[1], left) or _onednn is None:
         return left @ right
     return _onednn(left, right.mT, None, "none", [], "")  # type: ignore[no-any-return]
 
