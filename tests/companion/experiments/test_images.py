@@ -221,6 +221,7 @@ def test_where_rates_are_tuned_the_step_size_is_settled_by_whole_runs(task):
     (ladder,) = ladders(line(), [0.3], [0.1, 1.0, 10.0])
     assert max(found.tried, key=lambda trial: trial[2])[0] == ladder[-1].step
     assert found.step == ladder[0].step
+    assert {q for step, _, _, q in found.whole if step == ladder[0].step} == {trial[3] for trial in found.tried}
 
 
 @pytest.mark.parametrize("peak", range(7))

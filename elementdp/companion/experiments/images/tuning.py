@@ -112,7 +112,7 @@ class _Search:
         return self.whole[place]
 
     def top_at(self, rate: int, begin: tuple[int, int]) -> float:
-        """Climb step size, radius and step size again at one rate; the accuracy of a whole run if rates compete.
+        """Climb step size, radius and step size again at one rate; if rates compete, the step size by whole runs too.
 
         The rung is kept when the radius changes, which keeps αρ and so the noise in a step.
         """
@@ -122,8 +122,10 @@ class _Search:
         radius = climb(lambda at: self.briefly((rate, at, rung)), len(self.choices), ladder)
         if radius != ladder:
             rung = climb(lambda at: self.briefly((rate, radius, at)), len(self.choices[radius]), rung)
+        if len(self.schedules) > 1:
+            rung = climb(lambda at: self.in_full((rate, radius, at)), len(self.choices[radius]), rung)
         self.tops[rate] = (radius, rung)
-        return self.in_full((rate, radius, rung)) if len(self.schedules) > 1 else 0.0
+        return self.whole.get((rate, radius, rung), 0.0)
 
     def trials(self, seen: dict[Place, float]) -> tuple[Trial, ...]:
         """Places as the numbers they stand for."""
@@ -149,7 +151,8 @@ def tune(
     At one rate the ladder of one radius is climbed from ``start`` (else the middle), then the radius, then the new
     ladder. Rates, multiples of the schedule's q by ``factors``, are climbed likewise, each with the best radius and
     step size there and by whole runs: few large steps start slower than many small ones, and end elsewhere. Since a
-    short try favours large step sizes, the step size at the best rate is then climbed once more by whole runs.
+    short try favours large step sizes, the step size is climbed by whole runs before a rate is compared: a rate must
+    not lose for the step size that short tries gave it.
     """
     schedules = [in_epochs(variant, at_rate(schedule, factor)) for factor in sorted(factors)]
     if len(schedules) == len(choices) == len(choices[0]) == 1:
@@ -160,7 +163,5 @@ def tune(
     begin = (min(ladder, len(choices) - 1), rung)
     rate = climb(lambda at: search.top_at(at, begin), len(schedules), rate)
     ladder, rung = search.tops[rate]
-    if len(schedules) > 1:
-        rung = climb(lambda at: search.in_full((rate, ladder, at)), len(choices[ladder]), rung)
     lists = [search.trials(seen) for seen in (search.tries, search.whole)]
     return Tuned(schedules[rate], choices[ladder][rung], (rate, ladder, rung), *lists)
