@@ -1,12 +1,18 @@
 """What a table larger than one machine takes: slopes measured on one machine, and drawn out by arithmetic."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.figure import Figure
 
+from elementdp.companion.exhibit import Exhibit
 from elementdp.companion.experiments.recorded import Recorded
+from elementdp.companion.style import PALETTE
 
 SPARK, PEER, HERE = "elementdp on Spark", "PipelineDP on Spark", "elementdp on this machine"
 
@@ -113,19 +119,50 @@ def arithmetic(measured: Measured, cluster: Cluster) -> list[tuple[str, str, str
     ]
 
 
-def shown(recorded: Recorded) -> tuple[tuple[str, ...], list[tuple[str, ...]], str]:
-    """Header, rows and caption of the table of runs."""
-    header = (
-        "events",
-        "engine",
-        "start-up, s",
-        "release, s",
-        "driver, MiB",
-        "Java, MiB",
-        "workers, MiB",
-        "bytes an event",
+def runs(recorded: Recorded) -> Exhibit:
+    """Time against events for the three engines, the numbers behind it, and the ratios that the page's prose cites."""
+    peer = max(_both(recorded, PEER, SPARK), key=lambda pair: pair[0]["events"])
+    here = max(_both(recorded, HERE, SPARK), key=lambda pair: pair[0]["events"])
+    spark, pipeline = (recorded.provenance.parameters[name] for name in ("pyspark", "pipeline-dp"))
+    rows = _rows(recorded)
+    return Exhibit(
+        name="fig-spark-runs",
+        caption=f"Releases on two processors: Spark {spark}, PipelineDP {pipeline}. The time to start Python and Spark "
+        f"is not in it. A triangle is a run that was stopped. ({recorded.label})",
+        figure=_drawn(recorded),
+        alt="Seconds of a release against events: " + "; ".join(f"{row[1]}, {row[0]}: {row[3]}" for row in rows),
+        header=(
+            "events",
+            "engine",
+            "start-up, s",
+            "release, s",
+            "driver, MiB",
+            "Java, MiB",
+            "workers, MiB",
+            "bytes shuffled an event",
+        ),
+        rows=rows,
+        numbers={
+            "spark-peer-events": f"{peer[0]['events']:,}",
+            "spark-peer-ratio": f"{peer[0]['release'] / peer[1]['release']:.2g}",
+            "spark-here-events": f"{here[0]['events']:,}",
+            "spark-here-ratio": f"{here[0]['release'] / here[1]['release']:.2g}",
+        },
     )
-    rows = [
+
+
+def _both(recorded: Recorded, *engines: str) -> list[tuple[dict[str, Any], ...]]:
+    """The runs of two engines on one table, for each table that both finished."""
+    first, second = ({row["events"]: row for row in recorded.rows("runs", engine=one)} for one in engines)
+    return [(first[events], second[events]) for events in sorted(first.keys() & second.keys())]
+
+
+def _stopped(recorded: Recorded) -> list[Mapping[str, Any]]:
+    return [row for row in recorded.tables.get("stopped", []) if "engine" in row]
+
+
+def _rows(recorded: Recorded) -> list[tuple[str, ...]]:
+    done = [
         (
             f"{row['events']:,}",
             row["engine"],
@@ -136,13 +173,21 @@ def shown(recorded: Recorded) -> tuple[tuple[str, ...], list[tuple[str, ...]], s
         )
         for row in recorded.tables["runs"]
     ]
-    rows += [
-        (f"{row['events']:,}", row["engine"], "–", f"stopped after {row['limit']:.0f}", *["–"] * (len(header) - 4))
-        for row in recorded.tables.get("stopped", [])
-        if "engine" in row
+    return done + [
+        (f"{row['events']:,}", row["engine"], "–", f"stopped after {row['limit']:.0f}", *["–"] * 4)
+        for row in _stopped(recorded)
     ]
-    spark, peer = (recorded.provenance.parameters[name] for name in ("pyspark", "pipeline-dp"))
-    caption = (
-        f"Releases on two processors: Spark {spark}, PipelineDP {peer}; bytes are those shuffled ({recorded.label})"
-    )
-    return header, rows, caption
+
+
+def _drawn(recorded: Recorded) -> Figure:
+    figure, axes = plt.subplots()
+    looks = {HERE: ("green", "-", "o"), SPARK: ("blue", "--", "s"), PEER: ("vermillion", ":", "D")}
+    for engine, (colour, dash, marker) in looks.items():
+        done = sorted(recorded.rows("runs", engine=engine), key=itemgetter("events"))
+        cut = [row for row in _stopped(recorded) if row["engine"] == engine]
+        points = [(row["events"], row["release"]) for row in done]
+        axes.plot(*zip(*points, strict=True), ls=dash, marker=marker, color=PALETTE[colour], label=engine)
+        axes.plot([row["events"] for row in cut], [row["limit"] for row in cut], "^", color=PALETTE[colour])
+    axes.set(xscale="log", yscale="log", xlabel="events", ylabel="seconds of a release")
+    axes.legend()
+    return figure

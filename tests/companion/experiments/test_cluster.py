@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from elementdp.companion.experiments.cluster import HERE, PEER, SPARK, Cluster, Line, Measured, arithmetic, shown
+from elementdp.companion.experiments.cluster import HERE, PEER, SPARK, Cluster, Line, Measured, arithmetic, runs
 from elementdp.companion.experiments.recorded import Recorded, RunProvenance, read
 
 SIZES = (10**5, 10**6, 3 * 10**6, 10**7)
@@ -13,15 +13,15 @@ SIZES = (10**5, 10**6, 3 * 10**6, 10**7)
 def made_up(**bend: float) -> Recorded:
     """Runs on lines: 20 s and 3 µs an event, 15 bytes an event, 200 bytes an item; ``bend`` adds to the largest."""
     provenance = RunProvenance("spark", {"slots": 2}, 0, {}, "", "", "", "", "2026-01-01", 0.0, 0.0)
-    runs: list[dict[str, Any]] = [
+    made: list[dict[str, Any]] = [
         {"engine": SPARK, "events": n, "seconds": 25 + 3e-6 * n, "release": 20 + 3e-6 * n, "shuffled": 15 * n,
          "driver": 300.0, "java": 900.0, "workers": 500.0}
         for n in SIZES
     ]  # fmt: skip
     for name, more in bend.items():
-        runs[-1][name] += more
+        made[-1][name] += more
     items = [{"items": n, "driver": 250 + 200 * n / 2**20} for n in (10**5, 10**6)]
-    return Recorded(provenance, {"runs": [*runs, runs[0] | {"engine": HERE}], "items": items})
+    return Recorded(provenance, {"runs": [*made, made[0] | {"engine": HERE}], "items": items})
 
 
 def test_lines_are_found_and_drawn_out() -> None:
@@ -45,13 +45,24 @@ def test_a_line_that_bends_is_seen_and_the_steeper_slope_taken() -> None:
     assert Line.of([1, 2, 3], [5, 4, 3]).each == 0  # what shrinks with the table costs nothing more
 
 
-def test_a_run_that_was_stopped_is_in_the_table() -> None:
+@pytest.mark.parametrize("engine", [PEER, SPARK, HERE])
+def test_a_run_that_was_stopped_is_in_figure_and_table(engine: str) -> None:
+    """Ratios are then those of the largest table that both engines finished."""
     recorded = made_up()
     recorded.provenance.parameters.update({"pyspark": "4", "pipeline-dp": "0"})
-    recorded.tables["stopped"] = [{"engine": PEER, "events": 10**7, "limit": 300.0}, {"items": 10**6, "limit": 300.0}]
-    header, rows, _ = shown(recorded)
-    assert rows[-1][:4] == ("10,000,000", PEER, "–", "stopped after 300")
-    assert {len(row) for row in rows} == {len(header)}
+    finished = [row | {"engine": one} for row in recorded.rows("runs", engine=SPARK) for one in (PEER, SPARK, HERE)]
+    recorded.tables["runs"] = [row for row in finished if (row["engine"], row["events"]) != (engine, SIZES[-1])]
+    stopped = {"engine": engine, "events": SIZES[-1], "limit": 300.0}
+    recorded.tables["stopped"] = [stopped, {"items": 10**6, "limit": 300.0}]
+    shown = runs(recorded)
+    assert shown.rows[-1][:4] == ("10,000,000", engine, "–", "stopped after 300")
+    assert {len(row) for row in shown.rows} == {len(shown.header)}
+    largest = {PEER: SIZES[-2 if engine in (PEER, SPARK) else -1], HERE: SIZES[-2 if engine in (HERE, SPARK) else -1]}
+    assert shown.numbers["spark-peer-events"] == f"{largest[PEER]:,}"
+    assert shown.numbers["spark-here-events"] == f"{largest[HERE]:,}"
+    assert shown.figure is not None
+    drawn = {point for line in shown.figure.axes[0].lines for point in zip(*line.get_data(), strict=True)}
+    assert drawn == {(row["events"], row["release"]) for row in recorded.tables["runs"]} | {(SIZES[-1], 300.0)}
 
 
 def test_the_recorded_lines_meet_the_largest_table() -> None:
@@ -59,6 +70,6 @@ def test_the_recorded_lines_meet_the_largest_table() -> None:
     measured = Measured.of(read("spark"))
     assert abs(measured.seconds.missed) < 0.25
     assert abs(measured.shuffled.missed) < 0.05
-    header, rows, caption = shown(read("spark"))
-    assert {len(row) for row in rows} == {len(header)}
-    assert "PipelineDP" in caption
+    shown = runs(read("spark"))
+    assert {len(row) for row in shown.rows} == {len(shown.header)}
+    assert "PipelineDP" in shown.caption
