@@ -2,7 +2,8 @@
 
 Measured is the expected ℓ1 error of the counts (bias of the clipping and noise together, over the noise of the
 release), with ρ chosen privately and paid for, over the least that any ρ given from outside would have had, which
-pays for no choice. A ratio of 1 would be perfect; the bar is 1.3 at ε ≥ 1.
+pays for no choice. A ratio of 1 would be perfect; the bar is 1.3 at ε ≥ 1. Known to miss it are a few dozen heavy users
+over a few dozen items: see "What the search cannot see" in :mod:`elementdp.histogram.radius`. They are shown apart.
 
     python benchmarks/histogram_radius.py
 """
@@ -174,6 +175,10 @@ KINDS: dict[str, Callable[[np.random.Generator, float], Table]] = {
     "real words by word": real_words("word"),
     "real words by letter": real_words("letter"),
 }
+WEAKER: dict[str, Callable[[np.random.Generator, float], Table]] = {
+    "90 bots among fifty items": some_bots(0.003, 50),
+    "90 bots among twenty items": some_bots(0.003, 20),
+}
 
 
 def error(table: Table, rho: float, mu: float) -> float:
@@ -200,19 +205,23 @@ def ratios(table: Table, epsilon: float, seeds: int) -> list[float]:
     return [error(table, search.choose(above, seeded_noise(seed)), mu) / best for seed in range(seeds)]
 
 
+def shown(name: str, table: Table, seeds: int) -> float:
+    """Print the medians at three ε; the largest of them."""
+    medians = [float(np.median(ratios(table, epsilon, seeds))) for epsilon in (1.0, 2.0, 4.0)]
+    print(f"{name:<28}" + "".join(f"{one:>8.2f}" for one in medians), flush=True)
+    return max(medians)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--size", type=float, default=1.0, help="size of the tables")
     parser.add_argument("--seeds", type=int, default=5)
     given = parser.parse_args()
-    worst = 0.0
     print(f"{'median over the seeds':<28}{'eps 1':>8}{'eps 2':>8}{'eps 4':>8}")
-    for name, made in KINDS.items():
-        table = made(np.random.default_rng(0), given.size)
-        medians = [float(np.median(ratios(table, epsilon, given.seeds))) for epsilon in (1.0, 2.0, 4.0)]
-        worst = max(worst, *medians)
-        print(f"{name:<28}" + "".join(f"{one:>8.2f}" for one in medians), flush=True)
-    print(f"worst: {worst:.2f}; the bar is {BAR}")
+    worst = max(shown(name, made(np.random.default_rng(0), given.size), given.seeds) for name, made in KINDS.items())
+    print(f"worst: {worst:.2f}; the bar is {BAR}; known to be weaker:")
+    for name, made in WEAKER.items():
+        shown(name, made(np.random.default_rng(0), given.size), given.seeds)
     if worst > BAR:
         raise SystemExit(1)
 

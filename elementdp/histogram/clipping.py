@@ -37,11 +37,13 @@ class Clipped:
     def words(self) -> str:
         """What it means for whoever reads the counts."""
         about = f"about {self.share:.0%} of the weight (between {self.low:.0%} and {self.high:.0%})"
+        unseen = f"what a single group held beyond {self.limit:.3g} is not counted in this"
         if self.low > 0.02:
-            return f"the counts are too low: the bound rho removed {about}; a larger rho keeps more and adds more noise"
+            more = f"a larger rho keeps more and adds more noise; {unseen}"
+            return f"the counts are too low: the bound rho removed {about}; {more}"
         if self.high > 0.1:
-            return f"the bound rho removed {about}: too few groups to tell whether the counts are too low"
-        return f"the bound rho removed little: {about}"
+            return f"the bound rho removed {about}, too few groups to tell whether the counts are too low; {unseen}"
+        return f"the bound rho removed little: {about}; {unseen}"
 
 
 @dataclass(frozen=True)

@@ -17,21 +17,23 @@ the search asks for D(ρ) with each group's ratio cut at a public number c betwe
 A group adds a number between 0 and c, so neighbours, who differ in one group, differ by at most c, for every ρ. The
 ratio has no unit: the bound holds for weights of any size.
 
-A binary search over a public grid of ρ asks at one ρ a step, with noise of scale s = c√steps/μ. The steps are adaptive
-and each is a Gaussian query, so together they cost μ. A bad choice costs accuracy, never privacy.
+A binary search over a public grid of ρ asks at one ρ a step. Step i has noise of scale s = c/μᵢ. The steps are adaptive
+and each is a Gaussian query, so together they cost μ = √Σμᵢ². A bad choice costs accuracy, never privacy.
 
 **When the search goes up.** A step goes to a larger ρ if its noisy D exceeds max(S, a·s). Where no group is left, it
 goes up with probability Φ(−a) at most, and can then make ρ too large by the factor F by which the two halves of what
 is left of the grid lie apart. The number a is such that Φ(−a)(F − 1) is a small risk: a first step, which may spoil
-everything, is careful, and a last one is not. Where S is far above the noise, nothing is asked beyond S.
+everything, is careful, and a last one is not. Where S is far above the noise, nothing is asked beyond S. The budget is
+divided in proportion to a (and the last steps get a little more), so that a·s, below which a step sees nothing, is
+alike in all of them.
 
-**Where ratios are cut.** At c = S·μ/(a√steps), if that lies between 1 and √K: there a·s is just S. Groups with ratios
+**Where ratios are cut.** At c = S·μᵢ/a, if that lies between 1 and √K: there a·s is just S. Groups with ratios
 below c are then seen without loss and with less noise than at c = √K. And groups with larger ratios, the largest being
-√K, lose nothing either: their D is shortened to D·c/√K at least, which exceeds S once D exceeds a√K√steps/μ, and this
+√K, lose nothing either: their D is shortened to D·c/√K at least, which exceeds S once D exceeds a√K/μᵢ, and this
 is what a step without the cut asks for.
 
 **What the search cannot see.** Heavy groups are given up although keeping them would pay if their D lies above S and
-below a√K√steps/μ. S grows with the number of items and √K at most with its root, so this happens with few items only:
+below a√K/μᵢ. S grows with the number of items and √K at most with its root, so this happens with few items only:
 with tens of items at user level, not with hundreds.
 """
 
@@ -52,6 +54,9 @@ RATIO_UNITS = 1 << 20
 
 _RISK = 0.03
 """The part by which noise alone makes ρ too large in one step of the search, on average."""
+
+_LEAST_WEIGHT = 1.5
+"""The allowance a that a step is paid for at least: the last steps ask for less, and still have to find the best ρ."""
 
 
 def rho_grid(*, whole: bool) -> tuple[float, ...]:
@@ -86,11 +91,12 @@ class RadiusSearch:
         ``most_items`` is K; counts that are whole numbers need no ρ below 1.
         """
         grid = rho_grid(whole=whole)
-        number = len(grid).bit_length() - 1
-        each = mu / math.sqrt(number)
+        halves = [2**left for left in reversed(range(len(grid).bit_length() - 1))]
+        allowances = [-NormalDist().inv_cdf(_RISK / (2 ** (half / _PER_OCTAVE) - 1)) for half in halves]
+        weights = [max(allowed, _LEAST_WEIGHT) for allowed in allowances]
         steps = []
-        for half in (2**left for left in reversed(range(number))):
-            allowed = -NormalDist().inv_cdf(_RISK / (2 ** (half / _PER_OCTAVE) - 1))
+        for allowed, weight in zip(allowances, weights, strict=True):
+            each = mu * weight / math.hypot(*weights)
             cut = min(max(wanted * each / allowed, 1.0) * RATIO_UNITS, math.sqrt(max(1, most_items)) * RATIO_UNITS)
             scale = scale_for(float(math.floor(cut)), each)
             steps.append(SearchStep(math.floor(cut), scale, max(wanted, allowed * scale / RATIO_UNITS)))

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from elementdp.errors import NoGuaranteeError
-from elementdp.privacy.digits import rounded_up
+from elementdp.privacy.digits import rounded_down, rounded_up
 
 _STYLE = (
     "body{font-family:system-ui,sans-serif;max-width:42rem;margin:2rem auto;padding:0 1rem;line-height:1.5;color:#222}"
@@ -15,16 +15,15 @@ _STYLE = (
 )
 
 
-def right_at_most(before: float, epsilon: float, delta: float) -> float:
-    """How often someone is right at most who guesses from the release which of two things is true of one element.
+def odds_grow(epsilon: float, delta: float) -> tuple[float, float]:
+    """The factor by which a release multiplies anyone's odds on a fact about one element, and the chance of more.
 
-    ``before`` is the probability of the first. A guess says "first" with probability p if it is true and q if the
-    second is, and is right with probability before·p + (1 − before)(1 − q). By (ε, δ) p ≤ e^ε q + δ and
-    1 − q ≤ e^ε (1 − p) + δ, so the best guess is at a corner of that region.
+    Let L be the logarithm of that factor and P the law of the release if the fact is true. By (ε, δ) the mean of
+    (1 − e^(ε − L))₊ under P is at most δ, and it is at least s where e^L > e^ε/(1 − s). So this has a chance of at
+    most δ/s, for each s in (0, 1). It is rarer still if the fact is not true.
     """
-    ratio = math.exp(min(epsilon, 700.0))
-    corners = [(0.0, delta), ((1 - delta) / (1 + ratio), (ratio + delta) / (1 + ratio)), (1 - delta, 1.0)]
-    return max(before * p + (1 - before) * (1 - q) for q, p in corners)
+    part = max(0.01, math.sqrt(delta))
+    return math.exp(min(epsilon, 700.0)) / (1 - part), delta / part
 
 
 def page(promise: dict[str, Any]) -> str:
@@ -36,15 +35,16 @@ def page(promise: dict[str, Any]) -> str:
     if promise.get("epsilon") is None:
         raise NoGuaranteeError("a seeded release promises nothing: there is nothing to report")
     epsilon, delta = float(promise["epsilon"]), float(promise["delta"])
-    guesses = "".join(
-        f"<tr><td>{1 - before:.0%} to {before:.0%}</td><td>{max(before, 1 - before):.1%}</td>"
-        f"<td>{_percent_up(right_at_most(before, epsilon, delta))}</td></tr>"
-        for before in (0.5, 0.25, 0.1, 0.01)
+    factor, chance = odds_grow(epsilon, delta)
+    conclusions = "".join(
+        f"<tr><td>{_odds(before)}</td><td>{before / (1 + before):.0%}</td>"
+        f"<td>{_odds(factor * before)}</td><td>{_percent_up(factor * before / (1 + factor * before))}</td></tr>"
+        for before in (3.0, 1.0, 1 / 9, 1 / 99)
     )
     unit, element = html.escape(promise["unit"]), html.escape(promise["element"])
     clipped, value = promise.get("clipped") or {}, promise.get("value") or {}
     said = [f"The columns {promise.get('intervals', '')}", clipped.get("words"), value and f"Sums: {value['words']}"]
-    quality = " ".join(f"{html.escape(sentence)}." for sentence in said if sentence)
+    quality = " ".join(f"{html.escape(sentence[0].upper() + sentence[1:])}." for sentence in said if sentence)
     spent = "".join(
         f"<tr><td>{html.escape(one['stage'])}</td><td>{rounded_up(one['mu'], 4)}</td>"
         f"<td>{rounded_up(one['delta'])}</td><td>{one['noise']:.4g}</td></tr>"
@@ -57,9 +57,13 @@ def page(promise: dict[str, Any]) -> str:
 <p>Protected is <b>{unit}</b>, where an element is: <b>{element}</b>. Noise was added to every count, so that
 the counts say little about what one person's one element was, and here is how much at most.</p>
 <h2>What someone could at most conclude</h2>
-<p>Suppose someone knows everything about everyone, except which of two things is true of one person's one element.
-With ε = {rounded_up(epsilon, 6)} and δ = {rounded_up(delta, 6)} the counts help to guess it by no more than this:</p>
-<table><tr><th>odds before</th><th>right without the counts</th><th>right with them, at most</th></tr>{guesses}</table>
+<p>Suppose someone knows everything about everyone else, and everything about you but one thing about {unit}: whether
+you went to a certain place, say. They hold it for more or less likely before they see the counts. The counts multiply
+their odds by at most {rounded_up(factor)}, and divide them by no more. So they can at most conclude:</p>
+<table><tr><th colspan="2">before the counts</th><th colspan="2">with the counts, at most</th></tr>
+<tr><th>odds</th><th>chance</th><th>odds</th><th>chance</th></tr>{conclusions}</table>
+<p>This follows from ε = {rounded_up(epsilon, 6)} and δ = {rounded_up(delta, 6)}. The noise can fail to hide that much,
+with a chance of at most 1 in {math.floor(1 / chance):,}.</p>
 <h2>What is not protected</h2>
 <ul>
 <li>Related elements together. If k elements of a person tell the same story, ε counts k times for that story. Only
@@ -78,6 +82,13 @@ Made with elementdp {html.escape(promise["elementdp"])}.</p>
 <pre>{html.escape(registry_entry(promise))}</pre>
 </body></html>
 """
+
+
+def _odds(odds: float) -> str:
+    """Odds as people say them, never below what they are."""
+    if odds < 1:
+        return f"1 to {rounded_down(1 / odds)}"
+    return f"{rounded_up(odds)} to 1" if odds < 1000 else f"{math.ceil(odds):,} to 1"
 
 
 def _percent_up(share: float) -> str:

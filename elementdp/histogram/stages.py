@@ -98,8 +98,8 @@ def private_ball(data: ListedGroups, ledger: Ledger, add_noise: AddNoise) -> Gri
     wanted = balance(data.scales(unit, ledger.mu_for("release")) / unit.grid)
     search = RadiusSearch.of(mu, data.most_items, wanted, whole=data.whole)
     above = data.add_up(search.measure, "choosing rho")
-    moved = math.sqrt(len(search.steps)) * search.widest.bound / RATIO_UNITS
-    spent = Spent("choice of rho", mu, 0.0, moved, search.widest.scale / RATIO_UNITS)
+    noise = search.widest.scale / RATIO_UNITS
+    spent = Spent("choice of rho", mu, 0.0, mu * noise, noise)  # all steps, as one query with the noise of the widest
     ledger.pay(spent, grid_scale=min(step.scale for step in search.steps), coordinates=len(search.steps))
     return GridBall.of(search.choose(above, add_noise))
 

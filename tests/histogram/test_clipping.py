@@ -66,6 +66,7 @@ def test_the_noises_of_four_levels_and_the_total_leave_the_interval_in_six_of_a_
     [
         (Clipped(0.41, 0.38, 0.44, 100.0), "the counts are too low: the bound rho removed about 41% of the weight"),
         (Clipped(0.01, 0.0, 0.02, 100.0), "removed little"),
+        (Clipped(0.01, 0.0, 0.02, 100.0), "what a single group held beyond 100 is not counted in this"),
         (Clipped(0.1, 0.0, 0.6, 100.0), "too few groups to tell"),
     ],
 )

@@ -7,7 +7,7 @@ import multiprocessing
 import random
 import time
 from functools import partial
-from itertools import count, product
+from itertools import count
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from elementdp.elements import Partition
 from elementdp.errors import ArgumentError, ElementdpError, NoGuaranteeError
 from elementdp.histogram import Budget, private_histogram
 from elementdp.histogram.composition import BudgetFile, ReleaseCost, composed_epsilon
-from elementdp.histogram.report import page, right_at_most
+from elementdp.histogram.report import odds_grow, page
 
 WORDS = ("one element of one user", "each url", "data replaced by any other", "user")
 
@@ -204,20 +204,19 @@ def test_a_budget_survives_processes_killed_at_random(tmp_path: Path) -> None:
     assert entries == most
 
 
-@pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 0.0), (1.0, 0.01), (3.0, 1e-6)])
-@pytest.mark.parametrize("before", [0.5, 0.1, 0.01])
-def test_no_guess_is_right_more_often_than_the_page_says(before: float, epsilon: float, delta: float) -> None:
-    """All guesses on a grid of (q, p) that (ε, δ) allows."""
-    grid = [k / 200 for k in range(201)]
-    ratio = math.exp(epsilon)
-    allowed = [
-        (q, p)
-        for q, p in product(grid, grid)
-        if p <= ratio * q + delta and 1 - q <= ratio * (1 - p) + delta and q <= ratio * p + delta
-    ]
-    best = max(before * p + (1 - before) * (1 - q) for q, p in allowed)
-    assert best <= right_at_most(before, epsilon, delta) + 1e-12
-    assert right_at_most(before, epsilon, delta) <= best + 0.02
+@pytest.mark.parametrize("mu", [0.1, 0.24, 1.0, 3.0])
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0, 12.0])
+def test_odds_grow_by_more_than_the_page_says_no_more_often_than_it_says(mu: float, epsilon: float) -> None:
+    """For a Gaussian of its exact δ: the loss is normal with mean μ²/2 and variance μ²."""
+    factor, chance = odds_grow(epsilon, exact_delta(epsilon, mu))
+    assert float(mp.ncdf((mu**2 / 2 - math.log(factor)) / mu)) <= chance
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 1e-9), (1.0, 1e-6), (1.0, 0.01), (3.0, 0.2)])
+def test_what_the_page_says_of_odds_is_reached_by_a_law_that_keeps_the_promise(epsilon: float, delta: float) -> None:
+    """An outcome of probability ``chance`` that multiplies odds by a hair more than the factor costs δ and no less."""
+    factor, chance = odds_grow(epsilon, delta)
+    assert chance - math.exp(epsilon) * chance / (factor * (1 + 1e-9)) == pytest.approx(delta, rel=1e-5)
 
 
 def test_the_page_says_what_is_promised_and_escapes_what_it_quotes() -> None:
@@ -228,8 +227,9 @@ def test_the_page_says_what_is_promised_and_escapes_what_it_quotes() -> None:
     }  # fmt: skip
     text = page(promise)
     assert "<script>" not in text
-    assert "73.2%" in text  # e/(1 + e) is 73.106 %, rounded up
-    assert "73.1%" not in text
+    assert "<td>3 to 1</td><td>75%</td><td>8.24 to 1</td><td>89.2%</td>" in text  # 3e is 8.15, and 0.01 for the δ
+    assert "1 in 10,000" in text
+    assert "The columns low and high." in text
     assert "the counts say little about" in text
     assert "Sums" not in text
     assert "Sums: a &lt;b&gt;." in page(promise | {"value": {"words": "a <b>"}})

@@ -34,7 +34,7 @@ def test_an_svg_says_unit_relation_epsilon_and_delta_and_names_the_largest(tmp_p
     assert [text for text in found if text.startswith("item")] == ITEMS[:25]
     assert any(text.startswith("the 25 largest of 34 items") for text in found)
     assert result.clipped is not None
-    assert result.clipped.words() in found
+    assert result.clipped.words() in " ".join(found)  # long lines are folded
 
 
 def test_every_text_is_drawn_as_it_is_without_escapes(tmp_path: Path) -> None:
