@@ -4,6 +4,7 @@ import errno
 import hashlib
 import os
 import secrets
+from collections.abc import Iterable
 from pathlib import Path
 
 from elementdp.errors import ArgumentError
@@ -18,6 +19,14 @@ def sha256_file(path: Path) -> str:
     """The SHA-256 of a file's content, read in pieces."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def source_hash(root: Path, files: Iterable[Path]) -> str:
+    """One SHA-256 over these files below ``root``, names included."""
+    digest = hashlib.sha256()
+    for path in sorted(path for path in files if path.is_file()):
+        digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()
 
 
 def write_atomic(path: Path, data: bytes | str, *, secret: bool = False) -> None:

@@ -2,10 +2,10 @@
 
 import platform
 import subprocess
-from collections.abc import Iterable
-from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+
+from elementdp.files import source_hash
 
 ROOT = Path(__file__).resolve().parents[2]
 """The folder this package lies in: the repository, or where it was installed."""
@@ -30,14 +30,6 @@ def _git(root: Path, *words: str) -> str:
     except OSError:
         return ""
     return done.stdout.strip() if done.returncode == 0 else ""
-
-
-def source_hash(root: Path, files: Iterable[Path]) -> str:
-    """One SHA-256 over these files below ``root``, names included."""
-    digest = sha256()
-    for path in sorted(path for path in files if path.is_file()):
-        digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
-    return digest.hexdigest()
 
 
 def package_hash(root: Path = ROOT) -> str:

@@ -4,25 +4,35 @@ A checkpoint holds the key of the noise: whoever has it can subtract the noise o
 is as secret as the data. A run resumed from it repeats the very same draws; a step that was lost and is done again
 releases the same numbers a second time, which costs nothing: the steps counted are the steps released. That needs the
 same sums: with another loss, a changed forward pass or arithmetic that is not deterministic (some CUDA kernels), the
-same noise would be laid over other numbers. Settings that can be compared are; code cannot be.
+same noise would be laid over other numbers. Settings that can be compared are, and so is the code of this package;
+that of the model and the loss cannot be.
 """
 
 import io
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from elementdp import __version__
 from elementdp.errors import ArgumentError, ElementdpError, at_least
-from elementdp.files import require_writable, sha256_bytes, write_atomic
+from elementdp.files import require_writable, sha256_bytes, source_hash, write_atomic
 
 _MAGIC = b"elementdp checkpoint 1\n"
 
 
 class CheckpointError(ElementdpError):
     """A checkpoint that cannot be used, and why."""
+
+
+@cache
+def written_by() -> str:
+    """The version of this package and a hash of its code for training: another one may round a sum differently."""
+    here = Path(__file__).parent
+    return f"{__version__}, code {source_hash(here, here.rglob('*.py'))[:16]}"
 
 
 def pack(state: Mapping[str, Any]) -> bytes:

@@ -4,12 +4,71 @@ Algorithm 1 prints Δ = (θ⁺ - θ₀)/α, which already points downhill, and t
 climbs. Here Δ = (θ₀ - θ⁺)/α (the gradient itself where Θ does not bind), and subtracting it descends.
 """
 
+import warnings
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from elementdp.errors import ArgumentError
+from elementdp.files import sha256_bytes
 from elementdp.learning.domain import Domain
+from elementdp.learning.plan import Plan
+
+FORETOLD = 1000
+"""So many learning rates of a scheduler are compared when a run goes on: its functions have no state to compare."""
+
+
+def optimizer_of(plan: Plan, parameters: Sequence[nn.Parameter]) -> torch.optim.Optimizer | None:
+    """The optimizer, if it moves every parameter: one left out would spend privacy and stay where it is."""
+    if plan.optimizer is None:
+        return None
+    optimizer = plan.optimizer(list(parameters))
+    moved = {id(p) for group in optimizer.param_groups for p in group["params"]}
+    if missing := sum(id(p) not in moved for p in parameters):
+        raise ArgumentError(
+            "optimizer",
+            optimizer,
+            f"one of all parameters that are trained: {missing} of {len(parameters)} are missing (freeze them with "
+            "requires_grad_(False) instead)",
+        )
+    return optimizer
+
+
+def described(plan: Plan, parameters: Sequence[nn.Parameter]) -> dict[str, Any]:
+    """What can be compared of the plan's optimizer and scheduler, made once more for it: settings and learning rates.
+
+    Raises:
+        ArgumentError: for a scheduler that wants more than to be told of a step.
+    """
+    optimizer = optimizer_of(plan, parameters)
+    if optimizer is None:
+        return {"optimizer": None, "scheduler": None}
+    groups = [{k: str(v) for k, v in group.items() if k != "params"} for group in optimizer.param_groups]
+    found = {"optimizer": f"{type(optimizer).__name__} {groups}", "scheduler": None}
+    if plan.scheduler is None:
+        return found
+    before = [dict(group) for group in optimizer.param_groups]  # a maker may return the same optimizer each time
+    scheduler = plan.scheduler(optimizer)
+    rates: list[list[float]] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that the optimizer does not move
+        try:
+            while len(rates) < FORETOLD:
+                rates.append([float(group["lr"]) for group in optimizer.param_groups])
+                scheduler.step()
+        except TypeError as error:
+            raise ArgumentError(
+                "scheduler", scheduler, f"one that goes by the number of steps alone; this one wants more ({error})"
+            ) from error
+        except ValueError:  # some end with the run
+            pass
+    for group, values in zip(optimizer.param_groups, before, strict=True):
+        group.clear()
+        group.update(values)
+    told = sha256_bytes(repr(rates).encode())[:16]
+    return found | {"scheduler": f"{type(scheduler).__name__}, rates {rates[0]} to {rates[-1]}, hash {told}"}
 
 
 def descend(

@@ -17,10 +17,10 @@ from elementdp.learning._fast.general import Loss, trainable
 from elementdp.learning.checkpoint import CheckpointError
 from elementdp.learning.clipping import ClippedSum
 from elementdp.learning.data import UserData
-from elementdp.learning.descent import Polyak, descend
+from elementdp.learning.descent import Polyak, descend, described, optimizer_of
 from elementdp.learning.exact import ExactArithmetic
 from elementdp.learning.noise import Arithmetic, FloatArithmetic
-from elementdp.learning.plan import Noise, OptimizerMaker, Plan, Target
+from elementdp.learning.plan import Noise, Plan, Target
 from elementdp.learning.probing import equal_up_to_rounding, same_draws
 from elementdp.learning.randomness import Purpose, Randomness
 from elementdp.learning.sampling import allocated, bounded, dealt, draw, users_per_step
@@ -70,7 +70,8 @@ class PrivateIteration:
         self.clipper.measures = seed is None
         self.parameters = list(trainable(model).values())
         self.team = Team(device, plan.timeout)
-        self.optimizer = None if plan.optimizer is None else _optimizer(plan.optimizer, self.parameters)
+        self.moves = described(plan, self.parameters)
+        self.optimizer = optimizer_of(plan, self.parameters)
         self.scheduler = plan.scheduler(self.optimizer) if plan.scheduler and self.optimizer else None
         self.average = Polyak(self.parameters)
         self.history = History()
@@ -186,10 +187,7 @@ class PrivateIteration:
         """What has to agree between a checkpoint and the run that goes on from it."""
         plan = self.plan
         state = self.model.state_dict()
-        maker = None
-        if self.optimizer is not None:
-            maker = f"{type(self.optimizer).__name__} {sorted((k, str(v)) for k, v in self.optimizer.defaults.items())}"
-        return {
+        return self.moves | {
             "sampler": str(plan.sampler),
             "q": plan.q,
             "sigma": self.sigma,
@@ -200,8 +198,6 @@ class PrivateIteration:
             "rho": plan.rho,
             "step_size": repr(plan.step_size),
             "domain": repr(plan.domain),
-            "optimizer": maker,
-            "scheduler": None if self.scheduler is None else type(self.scheduler).__name__,
             "precision": str(plan.precision),
             "noise": str(plan.noise),
             "correlation": repr(plan.correlation),
@@ -214,6 +210,7 @@ class PrivateIteration:
             "threads": torch.get_num_threads(),  # torch's own products share their sums out among them
             "method": str(self.clipper.method),  # methods agree up to rounding only, and repeated noise would show it
             "torch": str(torch.__version__),
+            "elementdp": checkpoint.written_by(),
         }
 
     def save(self, path: Path) -> None:
@@ -283,20 +280,6 @@ class PrivateIteration:
         return (
             f"the checkpoint {self.saved[0]} holds step {self.saved[1]}: start again with the same arguments to go on"
         )
-
-
-def _optimizer(make: OptimizerMaker, parameters: list[nn.Parameter]) -> torch.optim.Optimizer:
-    """The optimizer, if it moves every parameter: one left out would spend privacy and stay where it is."""
-    optimizer = make(parameters)
-    moved = {id(p) for group in optimizer.param_groups for p in group["params"]}
-    if missing := sum(id(p) not in moved for p in parameters):
-        raise ArgumentError(
-            "optimizer",
-            optimizer,
-            f"one of all parameters that are trained: {missing} of {len(parameters)} are missing (freeze them with "
-            "requires_grad_(False) instead)",
-        )
-    return optimizer
 
 
 @lru_cache(maxsize=256)  # progress, checkpoints and results ask for the same steps

@@ -179,6 +179,49 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path, options, name):
     assert path.read_bytes() == before
 
 
+def schedule(make):
+    return {"optimizer": lambda p: torch.optim.SGD(p, lr=0.3), "scheduler": make}
+
+
+SCHEDULES = [
+    lambda o: torch.optim.lr_scheduler.StepLR(o, 2, gamma=0.5),
+    lambda o: torch.optim.lr_scheduler.StepLR(o, 2, gamma=0.4),
+    lambda o: torch.optim.lr_scheduler.StepLR(o, 20, gamma=0.5),  # differs only after the steps done
+    lambda o: torch.optim.lr_scheduler.LambdaLR(o, lambda k: 0.9**k),
+    lambda o: torch.optim.lr_scheduler.LambdaLR(o, lambda k: 0.8**k),  # its state has nothing to compare
+]
+
+
+@pytest.mark.parametrize(("one", "other"), [(0, 1), (0, 2), (3, 4), (4, 3)])
+def test_another_schedule_of_learning_rates_is_refused(tmp_path, one, other):
+    path = tmp_path / "run.ckpt"
+    with pytest.raises(KilledError):
+        run(*problem(), path, on_step=killer(4), **schedule(SCHEDULES[one]))
+    with pytest.raises(CheckpointError, match="scheduler"):
+        run(*problem(), path, **schedule(SCHEDULES[other]))
+    assert same(run(*problem(), path, **schedule(SCHEDULES[one])), run(*problem(), **schedule(SCHEDULES[one])))
+
+
+def test_other_rates_for_some_parameters_are_refused(tmp_path):
+    def by_layer(last):
+        return lambda p: torch.optim.SGD([{"params": p[:2]}, {"params": p[2:], "lr": last}], lr=0.3)
+
+    path = tmp_path / "run.ckpt"
+    run(*problem(), path, optimizer=by_layer(0.1))
+    with pytest.raises(CheckpointError, match="optimizer"):
+        run(*problem(), path, steps=12, optimizer=by_layer(0.2))
+
+
+def test_a_checkpoint_of_other_code_is_refused(tmp_path, monkeypatch):
+    """Another version may round sums differently: the same noise on both would show the difference."""
+    path = tmp_path / "run.ckpt"
+    with pytest.raises(KilledError):
+        run(*problem(), path, on_step=killer(4))
+    monkeypatch.setattr(files, "written_by", lambda: "0.0.1, code of another day")
+    with pytest.raises(CheckpointError, match=r"elementdp: .*, now '0\.0\.1, code of another day'"):
+        run(*problem(), path)
+
+
 def other_activation():
     model, data = problem()
     model[2] = nn.ReLU()

@@ -168,6 +168,16 @@ def test_a_scheduler_moves_with_every_step_and_goes_on_after_a_stop(tmp_path):
     assert all(torch.equal(a, b) for a, b in zip(models[0].parameters(), models[2].parameters(), strict=True))
 
 
+def test_a_scheduler_that_wants_to_see_the_loss_is_refused():
+    """The loss is not private."""
+    options = {
+        "optimizer": lambda p: torch.optim.SGD(p, lr=1.0),
+        "scheduler": torch.optim.lr_scheduler.ReduceLROnPlateau,
+    }
+    with pytest.raises(ArgumentError, match="scheduler must be one that goes by the number of steps alone"):
+        run(**options)
+
+
 # -------------------------------------------------------------------------------------------------- elements per user
 
 

@@ -15,8 +15,7 @@ from nbformat import NotebookNode
 from elementdp.companion.book.notebooks import Notebook
 from elementdp.companion.book.project import Project, keep
 from elementdp.companion.book.provenance import PageProvenance
-from elementdp.companion.provenance import source_hash
-from elementdp.files import sha256_bytes
+from elementdp.files import sha256_bytes, source_hash
 
 KEEP = 6
 """How many executed versions of one notebook stay: the three profiles, and their predecessors."""

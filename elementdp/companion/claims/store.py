@@ -9,8 +9,8 @@ from typing import Any
 
 import platformdirs
 
-from elementdp.companion.provenance import ROOT, source_hash, versions
-from elementdp.files import sha256_bytes, write_atomic
+from elementdp.companion.provenance import ROOT, versions
+from elementdp.files import sha256_bytes, source_hash, write_atomic
 
 VARIABLE = "ELEMENTDP_ENTRIES"
 """Environment variable that names the folder of kept entries; ``off`` keeps none."""

@@ -1,0 +1,94 @@
+"""Products of constants: as exact as torch's own, by oneDNN or without it, for any number of threads."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from elementdp.learning import Batch, GroupClipper
+from elementdp.learning._fast import products
+
+SIZES = [(3, 5, 2), (1, 4096, 300), (300, 1, 4096), (257, 129, 65), (128, 512, 64)]
+
+
+@pytest.fixture(params=["with oneDNN", "without oneDNN"])
+def _build(request, monkeypatch):
+    """torch as it is, and a build of torch without the operator."""
+    if request.param == "without oneDNN":
+        monkeypatch.setattr(products, "_onednn", None)
+
+
+def layouts(tensor):
+    """The same numbers as they may lie in memory."""
+    spread = torch.zeros(len(tensor), 2 * tensor.shape[1], dtype=tensor.dtype)
+    spread[:, ::2] = tensor
+    return [tensor, tensor.mT.contiguous().mT, spread[:, ::2]]
+
+
+@pytest.mark.usefixtures("_build")
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_product_is_as_exact_as_rounding_allows(size, dtype):
+    """Within the classical bound n·u·|A||B| of the product in numpy's extended precision."""
+    rows, inner, columns = size
+    torch.manual_seed(0)
+    left, right = torch.randn(rows, inner, dtype=dtype), torch.randn(inner, columns, dtype=dtype)
+    a, b = (t.numpy().astype(np.longdouble) for t in (left, right))
+    true, bound = a @ b, inner * torch.finfo(dtype).eps * (np.abs(a) @ np.abs(b))
+    for one in layouts(left):
+        for other in layouts(right):
+            assert (np.abs(products.times(one, other).numpy() - true) <= bound).all()
+    found = products.product(left.mT.contiguous(), right, 1 << 24)
+    assert (np.abs(found.numpy() - true) <= bound).all()
+
+
+@pytest.mark.usefixtures("_build")
+def test_products_of_groups_are_the_sums_of_their_rows():
+    torch.manual_seed(0)
+    left, right = torch.randn(12, 30, 96), torch.randn(12, 30, 128)
+    segments = products.Segments((4, 4, 3, 1))
+    found = products.group_products(left, right, segments)
+    start = 0
+    for got, size in zip(found, segments.sizes, strict=True):
+        rows = slice(start, start + size)
+        true = torch.einsum("rpa,rpb->ab", left[rows].double(), right[rows].double())
+        assert torch.allclose(got.double(), true, atol=1e-4)
+        start += size
+
+
+def test_infinite_numbers_stay_infinite():
+    """A group that is not finite has to be seen as such."""
+    left, right = torch.ones(300, 200), torch.ones(200, 300)
+    left[7, 3], left[8, 4] = torch.inf, torch.nan
+    found = products.times(left, right)
+    assert found[7].isinf().all()
+    assert found[8].isnan().all()
+    assert found[[i for i in range(300) if i not in (7, 8)]].isfinite().all()
+
+
+class Words(nn.Module):
+    """Layers whose products are large enough for oneDNN."""
+
+    def __init__(self):
+        super().__init__()
+        self.words, self.inner, self.out = nn.Embedding(50, 64), nn.LSTM(64, 96, batch_first=True), nn.Linear(96, 5)
+
+    def forward(self, x):
+        return self.out(self.inner(self.words(x))[0][:, -1])
+
+
+@pytest.mark.usefixtures("_build")
+def test_a_clipped_sum_does_not_depend_on_the_number_of_threads():
+    torch.manual_seed(0)
+    model = Words()
+    batch = Batch.of(torch.randint(50, (64, 12)), torch.randint(5, (64,)), (4,) * 16)
+    threads, found = torch.get_num_threads(), []
+    try:
+        for count in (1, 2, 3):
+            torch.set_num_threads(count)
+            clipper = GroupClipper(model, nn.CrossEntropyLoss(reduction="none"), 0.1, method="fast")
+            found.append(clipper(batch).gradients)
+    finally:
+        torch.set_num_threads(threads)
+    for other in found[1:]:
+        assert all(torch.equal(a, b) for a, b in zip(found[0], other, strict=True))
