@@ -12,7 +12,11 @@ added up as 64-bit integers, and every coordinate gets a draw of round(σR·G), 
    factors, a whole gradient), this is checked on the very numbers that are added.
 2. *The sum is exact.* Whole numbers of at most 2³⁰ are added without rounding, in any order and by any number of
    processes: in float64 within a piece of at most 2²³ groups, in 64-bit integers between pieces.
-3. *So replacing one element moves the sum by at most 2R*, as replacing one vector of norm ρ moves a sum by 2ρ.
+3. *So replacing one element moves the sum by at most 2R*, as replacing one vector of norm ρ moves a sum by 2ρ. This
+   needs that a group's vector is a function of that group. With ``method="loop"``, one pass for each group over rows
+   in memory of their own, it is, if the kernels are deterministic. Vectorized passes take groups together, and a kernel
+   may round the last bits of one differently in a batch of another shape: there it is an assumption about the kernels,
+   and what the other vectors would move by is not in the sensitivity.
 4. *The noise is rounded after it is added.* The sum k is a whole number, so k + round(σRG) = round(k + σRG): a function
    of the Gaussian mechanism's output, with deviation σR for a sensitivity of 2R.
 5. *The draws have that law exactly*, see :func:`rounded_normal`.

@@ -120,6 +120,25 @@ def test_replacing_a_group_moves_the_whole_sum_by_at_most_two_radii(seed, factor
     assert sum((a - b) ** 2 for a, b in zip(*sums, strict=True)) <= (2 * RADIUS) ** 2
 
 
+def test_with_one_pass_a_group_a_vector_depends_on_its_group_alone():
+    """The sensitivity rests on it: to the last bit, whatever else is in the batch."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(33, 65), nn.RMSNorm(65), nn.Linear(65, 4))
+    inputs, targets, sizes = torch.randn(30, 33), torch.randint(4, (30,)), (3, 5, 1, 8, 13)
+
+    def vectors(groups):
+        owner = torch.repeat_interleave(torch.arange(5), torch.tensor(sizes))
+        rows = torch.cat([(owner == group).nonzero().flatten() for group in groups])
+        clipper = GroupClipper(model, cross_entropy, 1.0, by_group=True, method="loop")
+        found = clipper.each_group(Batch.of(inputs[rows], targets[rows], [sizes[group] for group in groups]))
+        return dict(zip(groups, (torch.cat([g.flatten() for g in gradients]) for gradients, _ in found), strict=True))
+
+    together = vectors((0, 1, 2, 3, 4))
+    for others in ((4, 2), (3,), (1, 0, 4)):
+        for group, vector in vectors(others).items():
+            assert torch.equal(vector, together[group])
+
+
 def test_a_group_without_finite_gradient_adds_nothing():
     model, inputs, targets = problem(6)
     alone = whole_sum(model, inputs[:4], targets[:4], (4,), 0.5).gradients
