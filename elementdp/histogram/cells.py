@@ -41,7 +41,8 @@ class Names:
                 texts = as_text(encoded.dictionary)
                 codes = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
         except pa.ArrowException as error:
-            raise TableError(f"column {name!r} holds {values.type}, which cannot be read as text ({error})") from error
+            words = f"column {name!r} holds {values.type}, which cannot be read as text"
+            raise TableError(f"{words} ({error})", words) from error
         empty = pc.fill_null(pc.equal(texts, ""), True).to_numpy(zero_copy_only=False)
         if empty.any():
             places = np.where(empty, -1, np.cumsum(~empty) - 1)
@@ -96,4 +97,5 @@ def numbers(batch: pa.RecordBatch, name: str) -> NDArray[np.float64]:
     try:
         return np.asarray(pc.fill_null(values.cast(pa.float64(), safe=False), np.nan).to_numpy(zero_copy_only=False))
     except pa.ArrowException as error:
-        raise TableError(f"column {name!r} holds {values.type}, not numbers") from error
+        words = f"column {name!r} holds {values.type}, not numbers"
+        raise TableError(words, words) from error

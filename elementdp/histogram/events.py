@@ -24,7 +24,12 @@ class Events:
 
     def need(self, column: str) -> str:
         """``column``, if the table has it, and once."""
-        if (found := self.names.count(column)) != 1:
-            problem = f"no column {column!r}" if not found else f"{found} columns {column!r}"
-            raise TableError(f"{self.source} has {problem}; its columns are {', '.join(map(repr, self.names))}")
-        return column
+        return one_column(self.source, self.names, column)
+
+
+def one_column(source: str, names: Sequence[str], column: str) -> str:
+    """``column``, if it is one of ``names``, and once."""
+    if (found := names.count(column)) != 1:
+        problem = f"no column {column!r}" if not found else f"{found} columns {column!r}"
+        raise TableError(f"{source} has {problem}; its columns are {', '.join(map(repr, names))}")
+    return column

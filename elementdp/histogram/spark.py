@@ -30,6 +30,7 @@ from elementdp.histogram.bad_rows import RowPolicy
 from elementdp.histogram.element_rule import ElementRule
 from elementdp.histogram.engine import Columns, Measure
 from elementdp.histogram.errors import TableError
+from elementdp.histogram.events import one_column
 from elementdp.histogram.item_hash import ItemHash
 from elementdp.histogram.items import ItemList
 from elementdp.histogram.naming import Naming
@@ -103,6 +104,8 @@ class SparkEngine:
         """A DataFrame of Spark's, or a file, folder or glob that Spark can read."""
         if is_spark_frame(table):
             frame: Any = table
+            if frame.isStreaming:
+                raise TableError("a stream has no end, so it cannot be counted: write it down first")
             return SparkSource("the table", frame, self)
         if not isinstance(table, str | Path):
             raise TableError(f"Spark reads a path or a Spark DataFrame, not a {type(table).__name__}")
@@ -121,7 +124,8 @@ class SparkEngine:
             if kind in ("csv", "tsv"):
                 separator = "," if kind == "csv" else "\t"
                 frame = reader.csv(path, header=True, sep=separator, multiLine=True, quote='"', escape='"')
-                return frame.select(*(_one_spelling(name) for name in frame.columns))
+                plain = [_one_spelling(f"c{place}") for place in range(len(frame.columns))]
+                return _numbered(frame).select(*plain).toDF(*frame.columns)
             return reader.format(kind).load(path)
         except PySparkException as error:
             raise TableError(f"{path}: {error.getCondition() or type(error).__name__}") from None
@@ -131,8 +135,13 @@ def _one_spelling(name: str) -> "Column":
     """A column of text with whole numbers as integers are written: ``7.0`` is ``7``, as in every other format."""
     from pyspark.sql import functions as f
 
-    plain = f.regexp_replace(f.col(f"`{name}`"), r"^(-?[0-9]+)\.0+$", "$1")
-    return f.regexp_replace(plain, "^-(0+)$", "$1").alias(name)
+    plain = f.regexp_replace(f.col(name), r"^(-?[0-9]+)\.0+$", "$1")
+    return f.regexp_replace(plain, "^-(0+)$", "$1")
+
+
+def _numbered(frame: "DataFrame") -> "DataFrame":
+    """The table with columns c0, c1, …: Spark takes dots and backticks in a name for syntax, and may ignore case."""
+    return frame.toDF(*(f"c{place}" for place in range(len(frame.columns))))
 
 
 def _session(engine: SparkEngine) -> "SparkSession":
@@ -175,14 +184,13 @@ class SparkSource:
     ) -> Iterator["SparkGroups"]:
         """The events by group, kept by Spark for as long as the context lasts."""
         from pyspark import StorageLevel
-        from pyspark.sql import functions as f
 
         names = columns_read(columns, rule)
         for name in names:
-            if self.names.count(name) != 1:
-                raise TableError(f"{self.source} has no column {name!r}, or more than one; it has {self.names}")
+            one_column(self.source, self.names, name)
         read = ReadingTask(columns, rule, items, replace(policy, tell=_no_one), hashing, self._routes())
-        sent = self.frame.select(*(f.col(f"`{name}`") for name in names)).mapInArrow(quiet(read), BUNDLE)
+        numbered = _numbered(self.frame).select(*(f"c{self.names.index(name)}" for name in names))
+        sent = numbered.mapInArrow(quiet(read), BUNDLE)
         wanted = self.engine.partitions
         parted = sent.repartition(wanted, "route") if wanted else sent.repartition("route")
         with _few_tasks(self.frame.sparkSession):

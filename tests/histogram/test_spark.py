@@ -242,6 +242,52 @@ def test_workers_with_other_versions_are_refused(session: Any, monkeypatch: pyte
         release(session.createDataFrame(events(200, 8)))
 
 
+@pytest.mark.parametrize("name", ["a.b", "a`b", "``", "two words", "USER", "ünï", "kind"])
+def test_columns_may_have_any_name(session: Any, name: str) -> None:
+    table = events(300, 15)
+    choices: dict[str, Any] = {"items": URLS, "rho": 2.0, "element": "url", "item": "url", "privacy": PRIVACY}
+    odd = table.append_column(name, table["user"])
+    with pytest.warns(UserWarning, match="seeded"):
+        here, there = (private_histogram(one, user=name, **choices) for one in (odd, session.createDataFrame(odd)))
+    assert there.histogram.equals(here.histogram)
+
+
+def test_the_zone_in_which_a_session_shows_instants_changes_no_name(session: Any) -> None:
+    hours = pa.array([hour * 3_600_000_000 for hour in range(24)] * 10, pa.timestamp("us", tz="UTC"))
+    table = pa.table({"user": [row % 9 for row in range(240)], "url": hours})
+    choices: dict[str, Any] = {"items": hours[:24].cast(pa.string()).to_pylist(), "count": None, "element": "url"}
+    before = session.conf.get("spark.sql.session.timeZone")
+    session.conf.set("spark.sql.session.timeZone", "Asia/Kolkata")
+    try:
+        assert release(session.createDataFrame(table), rho=2.0, **choices).equals(release(table, rho=2.0, **choices))
+    finally:
+        session.conf.set("spark.sql.session.timeZone", before)
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "message"),
+    [
+        ("user", [[1]] * 40, "column 'user' holds list<.*>, which cannot be read as text"),
+        ("times", [b"3"] * 39 + [b"x"], "column 'times' holds binary, not numbers"),
+        ("times", [float("nan")] * 40, "'times' must be a finite count"),
+        ("times", [2.0**31 + 1] * 40, "'times' must be a finite count"),
+        ("url", [None] * 40, "'url' is missing"),
+        ("url", None, "has no column 'url'; its columns are 'user', 'times'"),
+    ],
+)
+def test_both_engines_refuse_the_same_tables(session: Any, column: str, values: Any, message: str) -> None:
+    table = events(40, 16).drop([column])
+    table = table if values is None else table.append_column(column, pa.array(values))
+    for one in (table, session.createDataFrame(table)):
+        with pytest.raises(TableError, match=message):
+            release(one)
+
+
+def test_a_stream_is_refused(session: Any) -> None:
+    with pytest.raises(TableError, match="a stream has no end"):
+        release(session.readStream.format("rate").load())
+
+
 def test_counts_of_any_size_add_up_as_on_one_machine(session: Any) -> None:
     size = np.random.default_rng(0).choice([1e-7, 0.3, 1.0, 2.0**31], 3000)
     table = events(3000, 10).set_column(2, "times", pa.array(size))

@@ -15,6 +15,7 @@ from elementdp.histogram.engine import Columns
 from elementdp.histogram.item_hash import ItemHash
 from elementdp.histogram.items import ItemList
 from elementdp.histogram.projection import GridBall, GroupCounts
+from elementdp.histogram.rows import columns_read
 
 HASHING = ItemHash.seeded(0)
 URLS = [f"http://s{a}.org/{b}" for a in range(40) for b in range(4)]
@@ -42,6 +43,7 @@ def grouped(
     rng = np.random.default_rng(seed)
     rule = element_rule("domain", "user", "url", table.column_names, "the table")
     reading = tasks.ReadingTask(columns, rule, items, RowPolicy(**policy), HASHING, 10 * np.arange(parts))
+    table = table.select(columns_read(columns, rule))
     cuts = np.unique(rng.integers(0, table.num_rows + 1, 4))
     pieces = [table.slice(a, b - a) for a, b in zip([0, *cuts], [*cuts, table.num_rows], strict=True)]
     sent = [row for piece in pieces for batch in reading(piece.to_batches(max_chunksize=13)) for row in rowwise(batch)]
