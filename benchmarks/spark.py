@@ -3,10 +3,10 @@
 All three protect one (user, domain) pair, discover the items privately and count them, on the same Parquet file in the
 same run, each in a process of its own; both Sparks are ``local[2]``. Ours also chooses ρ and estimates what clipping
 removed. The peer is given its bounds, and domains that are looked up once for each page; it holds rows as Python
-objects, so it gets the smaller tables only. A run that fails, or takes longer than ``--limit`` seconds, is ended and
-listed as stopped; the others go on.
+objects, so it gets the smaller tables only. A run that fails, or takes longer than ``--limit`` seconds and is ended,
+is listed as stopped with the seconds it had; the others go on.
 
-    python benchmarks/spark.py                                  # 0.1, 1, 3, 10 and 30 million events, the peer up to 3
+    python benchmarks/spark.py                                  # 0.1, 1, 3, 10 and 30 million events, the peer up to 10
     python benchmarks/spark.py --events 100000 200000 300000 --peer-most 100000
     python benchmarks/spark.py --record                         # and write recorded/spark.json
 
@@ -25,6 +25,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -130,25 +131,32 @@ def child(kind: str, *arguments: str) -> None:
     print(time.perf_counter() - start)
 
 
-def measured(limit: float, kind: str, path: Path, *arguments: str) -> dict[str, float] | None:
-    """One release in a process of its own: its times, its processes' peaks of memory (MiB), the bytes it shuffled.
+@dataclass(frozen=True)
+class Stopped:
+    """A run without a result: the seconds it had, and whether it was ended for them or failed."""
 
-    None if it failed, or was not done after ``limit`` seconds.
-    """
-    with tempfile.TemporaryDirectory() as logs:
+    seconds: float
+    failed: bool
+
+
+def measured(limit: float, kind: str, path: Path, *arguments: str) -> dict[str, float] | Stopped:
+    """One release in a process of its own: its times, its processes' peaks of memory (MiB), the bytes it shuffled."""
+    with tempfile.TemporaryDirectory() as logs, tempfile.TemporaryDirectory() as spilled:
         command = [sys.executable, __file__, "--child", kind, str(path)]
         command += [] if kind == "local" else [logs, *arguments]
+        places = os.environ | {"SPARK_LOCAL_DIRS": spilled}  # Spark leaves its files behind where it is ended
         start = time.perf_counter()
         with tempfile.TemporaryFile() as wrong:  # a pipe that nobody reads would fill up and stop the run
-            process = psutil.Popen(command, stdout=subprocess.PIPE, stderr=wrong)
+            process = psutil.Popen(command, stdout=subprocess.PIPE, stderr=wrong, env=places)
             found = _watched(process, limit)
             said = process.communicate()[0].decode()
+            seconds = round(time.perf_counter() - start, 2)
             wrong.seek(0)
             if process.returncode:
                 print(f"{' '.join(command)} failed or took too long:\n{wrong.read().decode()[-2000:]}", flush=True)
-                return None
+                return Stopped(seconds, failed=seconds < limit)
         return {
-            "seconds": round(time.perf_counter() - start, 2),
+            "seconds": seconds,
             "release": round(float(said), 2),
             **{name: round(value, 1) for name, value in found.items()},
             "shuffled": _shuffled(Path(logs)),
@@ -208,8 +216,8 @@ def compared(given: argparse.Namespace, tables: dict[str, list[dict[str, Any]]])
 
     def tell(table: str, name: str, row: dict[str, Any], *run: Any) -> None:
         found = measured(given.limit, *run)
-        if found is None:
-            tables.setdefault("stopped", []).append({**row, "limit": given.limit})
+        if isinstance(found, Stopped):
+            tables.setdefault("stopped", []).append(row | asdict(found))
         else:
             tables[table].append(row | found)
             print(f"{name:28}{row['events']:>12,}" + "".join(f"{found[k]:>12,}" for k in head), flush=True)
@@ -259,12 +267,12 @@ def main() -> None:
         return child(*sys.argv[2:])
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--events", type=int, nargs="+", default=[10**5, 10**6, 3 * 10**6, 10**7, 3 * 10**7])
-    parser.add_argument("--peer-most", type=int, default=3_000_000)
-    parser.add_argument("--limit", type=float, default=300.0, help="seconds after which a run is ended")
+    parser.add_argument("--peer-most", type=int, default=10_000_000)
+    parser.add_argument("--limit", type=float, default=600.0, help="seconds after which a run is ended")
     parser.add_argument("--record", action="store_true")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
-    parameters = {"slots": SLOTS, "events_a_user": 50, "peer_most": given.peer_most, **BUDGET}
+    parameters = {"slots": SLOTS, "events_a_user": 50, "peer_most": given.peer_most, "limit": given.limit, **BUDGET}
     parameters |= {name: version(name) for name in ("pyspark", "pipeline-dp", "pyarrow", "numpy")}
     with _kept(given.record, parameters, given.seed) as tables:
         compared(given, tables)

@@ -128,7 +128,7 @@ def runs(recorded: Recorded) -> Exhibit:
     return Exhibit(
         name="fig-spark-runs",
         caption=f"Releases on two processors: Spark {spark}, PipelineDP {pipeline}. The time to start Python and Spark "
-        f"is not in it. A triangle is a run that was stopped. ({recorded.label})",
+        f"is not in it. A triangle is a run without a result, at the seconds it had in all. ({recorded.label})",
         figure=_drawn(recorded),
         alt="Seconds of a release against events: " + "; ".join(f"{row[1]}, {row[0]}: {row[3]}" for row in rows),
         header=(
@@ -161,6 +161,10 @@ def _stopped(recorded: Recorded) -> list[Mapping[str, Any]]:
     return [row for row in recorded.tables.get("stopped", []) if "engine" in row]
 
 
+def _end(row: Mapping[str, Any]) -> str:
+    return f"{'failed' if row['failed'] else 'stopped'} after {row['seconds']:.0f}"
+
+
 def _rows(recorded: Recorded) -> list[tuple[str, ...]]:
     done = [
         (
@@ -173,10 +177,7 @@ def _rows(recorded: Recorded) -> list[tuple[str, ...]]:
         )
         for row in recorded.tables["runs"]
     ]
-    return done + [
-        (f"{row['events']:,}", row["engine"], "–", f"stopped after {row['limit']:.0f}", *["–"] * 4)
-        for row in _stopped(recorded)
-    ]
+    return done + [(f"{row['events']:,}", row["engine"], "–", _end(row), *["–"] * 4) for row in _stopped(recorded)]
 
 
 def _drawn(recorded: Recorded) -> Figure:
@@ -187,7 +188,7 @@ def _drawn(recorded: Recorded) -> Figure:
         cut = [row for row in _stopped(recorded) if row["engine"] == engine]
         points = [(row["events"], row["release"]) for row in done]
         axes.plot(*zip(*points, strict=True), ls=dash, marker=marker, color=PALETTE[colour], label=engine)
-        axes.plot([row["events"] for row in cut], [row["limit"] for row in cut], "^", color=PALETTE[colour])
+        axes.plot([row["events"] for row in cut], [row["seconds"] for row in cut], "^", color=PALETTE[colour])
     axes.set(xscale="log", yscale="log", xlabel="events", ylabel="seconds of a release")
     axes.legend()
     return figure

@@ -45,17 +45,17 @@ def test_a_line_that_bends_is_seen_and_the_steeper_slope_taken() -> None:
     assert Line.of([1, 2, 3], [5, 4, 3]).each == 0  # what shrinks with the table costs nothing more
 
 
-@pytest.mark.parametrize("engine", [PEER, SPARK, HERE])
-def test_a_run_that_was_stopped_is_in_figure_and_table(engine: str) -> None:
+@pytest.mark.parametrize(("engine", "failed"), [(PEER, False), (SPARK, False), (HERE, False), (PEER, True)])
+def test_a_run_without_a_result_is_in_figure_and_table(engine: str, failed: bool) -> None:
     """Ratios are then those of the largest table that both engines finished."""
     recorded = made_up()
     recorded.provenance.parameters.update({"pyspark": "4", "pipeline-dp": "0"})
     finished = [row | {"engine": one} for row in recorded.rows("runs", engine=SPARK) for one in (PEER, SPARK, HERE)]
     recorded.tables["runs"] = [row for row in finished if (row["engine"], row["events"]) != (engine, SIZES[-1])]
-    stopped = {"engine": engine, "events": SIZES[-1], "limit": 300.0}
-    recorded.tables["stopped"] = [stopped, {"items": 10**6, "limit": 300.0}]
+    stopped = {"engine": engine, "events": SIZES[-1], "seconds": 300.0, "failed": failed}
+    recorded.tables["stopped"] = [stopped, {"items": 10**6, "seconds": 300.0, "failed": failed}]
     shown = runs(recorded)
-    assert shown.rows[-1][:4] == ("10,000,000", engine, "–", "stopped after 300")
+    assert shown.rows[-1][:4] == ("10,000,000", engine, "–", f"{'failed' if failed else 'stopped'} after 300")
     assert {len(row) for row in shown.rows} == {len(shown.header)}
     largest = {PEER: SIZES[-2 if engine in (PEER, SPARK) else -1], HERE: SIZES[-2 if engine in (HERE, SPARK) else -1]}
     assert shown.numbers["spark-peer-events"] == f"{largest[PEER]:,}"
