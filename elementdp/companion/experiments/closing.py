@@ -14,6 +14,7 @@ from elementdp.companion.experiments.bars import Z_95
 from elementdp.companion.experiments.images import (
     Accounting,
     Advantage,
+    LongRuns,
     Schedule,
     Variant,
     advantages,
@@ -100,6 +101,7 @@ class ClosingPage:
             own = results_of(read(f"{name}-rates"))
             found += [Gain(title, row) for row in advantages(results, tests)]
             found += [Gain(f"{title}, own rates", row) for row in advantages(own, tests)]
+            found.append(Gain(f"{title}, paper's length", LongRuns.read(name).advantage))
         return found
 
     def forest(self) -> Exhibit:
@@ -177,7 +179,13 @@ class ClosingPage:
         three = {row.k: row for row in shown if (row.epsilon, row.clusters) == (3.0, 500)}
         few, top, many = three[min(three)], max(three.values(), key=lambda row: row.gain), three[max(three)]
         own = [one for one in self.gains if "own" in one.experiment]
-        same = [one.row for one in self.gains if one not in own and math.isfinite(one.row.sampled)]
+        same = [one.row for one in self.gains if "," not in one.experiment and math.isfinite(one.row.sampled)]
+        long = "; ".join(
+            f"{100 * one.row.gain:+.1f} points (± {100 * Z_95 * one.row.standard_error:.1f}) for "
+            f"{one.experiment.split(',')[0]}, {one.row.k}/{one.row.clusters}"
+            for one in self.gains
+            if "length" in one.experiment
+        )
         pairs = [(self._at_one_rate(one), one) for one in own]
         fair = "; ".join(
             f"{100 * one.row.gain:+.1f} instead of {100 * old.gain:+.1f} points "
@@ -206,6 +214,7 @@ class ClosingPage:
                 "closing-own-lost": sum(one.row.sampled_loses for one in own),
                 "closing-fair": fair,
                 "closing-tuned": tuned,
+                "closing-long": long,
             }
         )
 

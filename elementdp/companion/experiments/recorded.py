@@ -32,8 +32,8 @@ class RunProvenance:
     machine: str
     python: str
     started: str
-    hours: float
-    processor_hours: float
+    hours: float  # of all its runs and their tuning, over all resumptions
+    processor_hours: float  # of the process that wrote the table: less where earlier ones had run parts of it
 
 
 @dataclass(frozen=True)
@@ -50,11 +50,18 @@ class Recorded:
     @property
     def label(self) -> str:
         """One line for a caption."""
-        p = self.provenance
-        # A run that was resumed has spent more than its last part: its lines say what they took.
-        lines = sum(row.get("seconds", 0.0) for rows in self.tables.values() for row in rows) / 3600
+        p, rows = self.provenance, [row for table in self.tables.values() for row in table]
+        # Tables written before tuning was timed know only the hours of their last part, and the runs' own seconds.
+        timed, lines = any("tuning_seconds" in row for row in rows), spent_seconds(self.tables) / 3600
         spent = f"{lines:.2g} hours beside tuning" if lines else f"{p.processor_hours:.2g} processor hours"
+        spent = f"{p.hours:.2g} hours with its tuning" if timed else spent
         return f"recorded run of {p.started[:10]}, {spent}, seed {p.seed}"
+
+
+def spent_seconds(tables: Mapping[str, Sequence[Mapping[str, Any]]]) -> float:
+    """What the runs of these tables say they and their tuning took, whichever process ran them."""
+    rows = [row for table in tables.values() for row in table]
+    return float(sum(row.get("seconds", 0.0) + row.get("tuning_seconds", 0.0) for row in rows))
 
 
 def _processor_seconds() -> float:
@@ -82,7 +89,7 @@ def recording(
         machine=f"{platform.machine()}, {os.cpu_count()} processors",
         python=platform.python_version(),
         started=started,
-        hours=round((time.monotonic() - clock) / 3600, 4),
+        hours=round(max(time.monotonic() - clock, spent_seconds(tables)) / 3600, 4),
         processor_hours=round((_processor_seconds() - processor) / 3600, 4),
     )
     write(Recorded(provenance, tables), folder / f"{name}.json")

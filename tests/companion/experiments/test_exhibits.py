@@ -13,10 +13,10 @@ from elementdp.companion.experiments.words import WordsPage
 EXHIBITS = {
     WordsPage.read: ("figure_two", "sentences", "elements", "linearity", "private_radius", "readings", "choices"),
     LogisticPage.read: ("figure_three", "sentences", "true_axis", "baselines", "rate_table"),
-    PhotosPage.read: ("figure_four", "sentences", "accountings", "longer", "where_it_stops", "own_rates", "tuning"),
-    PaperLength.read: ("noise", "curves", "legend"),
+    PhotosPage.read: ("figure_four", "sentences", "where_it_stops", "own_rates", "tuning"),
+    PaperLength.read: ("noise", "curves", "widths", "tuning", "legend"),
     CifarPage.read: ("figure_five", "sentences", "who_is_ahead", "own_rates", "tuning"),
-    partial(PaperLength.read, "cifar"): ("noise", "curves"),
+    partial(PaperLength.read, "cifar"): ("noise", "curves", "tuning"),
 }
 
 

@@ -1,5 +1,6 @@
 """The recording commands: from options to a table, on invented photos."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,19 @@ def test_photos_are_recorded_with_what_was_tried(invented, tmp_path):
     assert all({trial[3] for trial in line.tried} == {0.1, 0.2} for line in lines)
     assert all(line.q * line.steps == pytest.approx(0.4) for line in lines)
     assert run.provenance.parameters["backbone"] == "resnet50"
+
+
+def test_hours_are_those_of_every_run_and_try_whichever_process_made_them(invented, tmp_path):
+    options = ["--users", "40", "--q", "0.1", "--step-sizes", "1,10", "--rhos", "0.1", "--repetitions", "2"]
+    options += ["--legend", '[["element", 3, 3, 8]]', "--accounting", "pairs sampled"]
+    ran("photos", tmp_path, *options)
+    kept = sorted((tmp_path / "work").glob("*.json"))
+    assert len(kept) == 4  # two tries and two repetitions
+    for number, path in enumerate(kept):
+        path.write_text(json.dumps({**json.loads(path.read_text()), "seconds": 3_600.0 * 10**number}))
+    again = ran("photos", tmp_path, *options)
+    assert again.provenance.hours == 1_111
+    assert "1.1e+03 hours with its tuning" in again.label
 
 
 def test_networks_are_recorded_with_repetitions(invented, tmp_path):

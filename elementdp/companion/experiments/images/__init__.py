@@ -4,8 +4,9 @@ from elementdp.companion.experiments.images.advantage import Advantage, advantag
 from elementdp.companion.experiments.images.cifar_page import CifarPage
 from elementdp.companion.experiments.images.drawing import called, draw
 from elementdp.companion.experiments.images.exhibits import live_run
+from elementdp.companion.experiments.images.long_runs import LongRuns, section_sentences
 from elementdp.companion.experiments.images.network import tutorial_network
-from elementdp.companion.experiments.images.paper_length import PaperLength, section_sentences
+from elementdp.companion.experiments.images.paper_length import PaperLength
 from elementdp.companion.experiments.images.photo_set import PhotoSet, reduced
 from elementdp.companion.experiments.images.photos_page import PhotosPage
 from elementdp.companion.experiments.images.pictures import album, largest_elements
@@ -58,6 +59,7 @@ __all__ = [
     "Hyperparameters",
     "ImagePlan",
     "ImageTask",
+    "LongRuns",
     "PaperLength",
     "PhotoSet",
     "PhotosPage",

@@ -9,8 +9,9 @@ from elementdp.companion.exhibit import Exhibit
 from elementdp.companion.experiments.bars import BANDS_SAY, BARS_SAY, PAPER_BAR
 from elementdp.companion.experiments.images.advantage import Advantage
 from elementdp.companion.experiments.images.exhibits import said_and_found, sampled_loses
+from elementdp.companion.experiments.images.long_runs import mean_reached, section_sentences
 from elementdp.companion.experiments.images.page import PAPER_STEPS, ImagePage
-from elementdp.companion.experiments.images.paper_length import PaperLength, mean_reached, section_sentences
+from elementdp.companion.experiments.images.paper_length import PaperLength
 from elementdp.companion.experiments.images.plans import CIFAR_LEGEND, CifarPlan
 from elementdp.companion.experiments.images.results import recorded_results
 from elementdp.companion.experiments.recorded import read

@@ -81,6 +81,21 @@ def relative(said: str, gains: Sequence[tuple[RunResult | None, RunResult | None
     return Sentence(said, found, decided(gap, bar, False), more=f"gain of element level, {more}; {lengths(ran)}")
 
 
+def difference(
+    better: Sequence[RunResult], worse: Sequence[RunResult], spread: float = math.nan
+) -> tuple[float, float]:
+    """How far the mean of ``better`` is above that of ``worse``, and how far apart chance from run to run puts them.
+
+    Where one of them was run once, chance is that of runs with the standard deviation ``spread``.
+    """
+    a, b = (np.array([one.reached for one in results]) for results in (better, worse))
+    gap, fewest = float(a.mean() - b.mean()), min(len(a), len(b))
+    if fewest == 1:
+        return gap, Z_95 * spread * math.sqrt(1 / len(a) + 1 / len(b))
+    quantile = float(student.ppf(0.95, fewest - 1))  # few repetitions: their spread is uncertain itself
+    return gap, quantile * math.hypot(a.std(ddof=1) / math.sqrt(len(a)), b.std(ddof=1) / math.sqrt(len(b)))
+
+
 def repeated(
     said: str,
     better: Sequence[RunResult],
@@ -104,11 +119,7 @@ def repeated(
         f"{names[0]}: {100 * a.mean():.1f} %, {names[1]}: {100 * b.mean():.1f} %; "
         f"{lengths([better[0], worse[0]])}; repetitions: {len(a)} and {len(b)}"
     )
-    gap, fewest = float(a.mean() - b.mean()), min(len(a), len(b))
-    bar = Z_95 * spread * math.sqrt(1 / len(a) + 1 / len(b))
-    if fewest > 1:
-        quantile = float(student.ppf(0.95, fewest - 1))  # few repetitions: their spread is uncertain itself
-        bar = quantile * math.hypot(a.std(ddof=1) / math.sqrt(len(a)), b.std(ddof=1) / math.sqrt(len(b)))
+    gap, bar = difference(better, worse, spread)
     if math.isnan(bar):
         return Sentence(said, f"{100 * gap:+.1f} points, from one run", None, repaired, more)
     return Sentence(said, f"{100 * gap:+.1f} ± {100 * bar:.1f} points", decided(gap, bar, whole), repaired, more)

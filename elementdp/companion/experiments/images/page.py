@@ -24,7 +24,7 @@ from elementdp.companion.experiments.images.variants import Accounting
 from elementdp.companion.experiments.recorded import Recorded
 
 PAPER_STEPS = 40_000
-AS_PRINTED = {"element": Accounting.PRINTED, "user": Accounting.PRINTED, "non-private": Accounting.NONE}
+PRINTED_CURVES = {"element": Accounting.PRINTED, "user": Accounting.PRINTED, "non-private": Accounting.NONE}
 _TRUE = {"element": Accounting.PAIRS, "user": Accounting.TRUE, "non-private": Accounting.NONE}
 Curves = dict[str, list[RunResult]]
 
@@ -65,7 +65,7 @@ class ImagePage:
     @cached_property
     def printed(self) -> Curves:
         """The legend's curves as printed."""
-        return legend_curves(self.results, self.legend, AS_PRINTED, self.varies)
+        return legend_curves(self.results, self.legend, PRINTED_CURVES, self.varies)
 
     @cached_property
     def true(self) -> Curves:

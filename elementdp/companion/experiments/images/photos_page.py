@@ -2,36 +2,40 @@
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 from scipy.stats import kendalltau
 
 from elementdp.companion.data.backbones import WIDTHS
 from elementdp.companion.exhibit import Exhibit
 from elementdp.companion.experiments.bars import BARS_SAY, Z_95
-from elementdp.companion.experiments.images.advantage import advantages
-from elementdp.companion.experiments.images.exhibits import said_and_found, sampled_loses, training_curves
+from elementdp.companion.experiments.images.exhibits import said_and_found, sampled_loses
+from elementdp.companion.experiments.images.long_runs import section_sentences
 from elementdp.companion.experiments.images.page import PAPER_STEPS, ImagePage
-from elementdp.companion.experiments.images.paper_length import section_sentences
+from elementdp.companion.experiments.images.paper_length import PaperLength
 from elementdp.companion.experiments.images.plans import PHOTOS_LEGEND
 from elementdp.companion.experiments.images.results import recorded_results, results_of
 from elementdp.companion.experiments.images.running import RunResult
 from elementdp.companion.experiments.images.variants import Accounting, Schedule, Variant, noise_for
-from elementdp.companion.experiments.recorded import Recorded, read
+from elementdp.companion.experiments.recorded import read
 from elementdp.privacy import Unit
 
 
 @dataclass(frozen=True, eq=False)
 class PhotosPage(ImagePage):
-    """The recorded runs of Section 4.3, with longer ones."""
-
-    long: Recorded
+    """The recorded runs of Section 4.3."""
 
     name, best, legend, varies = "photos", 5, PHOTOS_LEGEND, "clusters"
 
     @classmethod
     def read(cls) -> "PhotosPage":
         """The runs that come with the repository."""
-        return cls(*recorded_results("photos"), read("photos-rates"), read("photos-long"))
+        return cls(*recorded_results("photos"), read("photos-rates"))
+
+    @cached_property
+    def paper(self) -> PaperLength:
+        """The runs of the paper's length."""
+        return PaperLength.read("photos")
 
     @property
     def data(self) -> str:
@@ -64,37 +68,6 @@ class PhotosPage(ImagePage):
     def sentences(self) -> Exhibit:
         """The section's sentences and ours."""
         return said_and_found(section_sentences("photos"), "4.3", "photos")
-
-    def accountings(self, epsilon: float = 3.0) -> Exhibit:
-        """One setting with every accounting: the most diverse users."""
-        most = max(one.k for one in self.results)
-        chosen = [one for one in self.results if one.k == most and one.epsilon in (epsilon, math.inf)]
-        where = f"ε = {epsilon:g}, {most}/{chosen[0].clusters}"
-        drawing, alt = training_curves(chosen, where, 5, passes=False)
-        caption = f"{self.data}, q = {self.size['q']:g}, T = {self.size['steps']:,}; {self.runs[0].label}."
-        return Exhibit(name=f"fig-photos-{epsilon:g}", caption=caption, figure=drawing, alt=alt)
-
-    def longer(self) -> Exhibit:
-        """The variants that carry the argument, for longer."""
-        results, size = results_of(self.long), self.long.provenance.parameters
-        (best,) = advantages(results, size["tests"] // 2)
-        where = f"ε = {best.epsilon:g}, {best.k}/{best.clusters}, T = {size['steps']:,}"
-        drawing, alt = training_curves(results, where, 5, passes=False)
-        return Exhibit(
-            name="fig-photos-long",
-            caption=f"{self.data}, q = {size['q']:g}, T = {size['steps']:,} of the paper's {PAPER_STEPS:,}; "
-            f"{self.long.label}.",
-            figure=drawing,
-            alt=alt,
-            numbers={
-                "photos-long-steps": f"{size['steps']:,}",
-                "photos-long-element": f"{100 * best.element:.1f}",
-                "photos-long-user": f"{100 * best.user:.1f}",
-                "photos-long-plain": f"{100 * best.plain:.1f}",
-                "photos-long-gain": f"{100 * best.gain:.1f}",
-                "photos-long-bar": f"{100 * Z_95 * best.standard_error:.1f}",
-            },
-        )
 
     def where_it_stops(self) -> Exhibit:
         """The gain of element level in every setting."""

@@ -5,18 +5,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from elementdp.companion.data.backbones import WIDTHS
 from elementdp.companion.experiments.images.running import RunResult
 from elementdp.companion.experiments.recorded import FOLDER, Recorded, read
 from elementdp.errors import ElementdpError, one_of
 
 RUNS = {"photos": ("photos", "photos-few"), "cifar": ("cifar", "cifar-more", "cifar-rest")}
 """Recorded runs by section: the first, and others of the same size that add curves to it."""
-
-PAPER_LENGTH = {
-    "photos": ("", "-user", "-sampled", "-plain", "-printed", "-legend", "-legend-user"),
-    "cifar": ("", "-user", "-plain", "-printed"),
-}
-"""Recorded runs with the noise of the paper's 40,000 iterations, by section; one for each ladder that was climbed."""
 
 _SIZES = ("photos", "tests", "backbone", "steps", "users", "q", "users_a_step")
 
@@ -58,9 +53,15 @@ def recorded_results(section: str = "photos", folder: Path = FOLDER) -> tuple[li
 
 
 def paper_length_runs(section: str = "photos", folder: Path = FOLDER) -> list[Recorded]:
-    """The section's recorded runs with the paper's noise that are there."""
-    names = [f"{section}-paper{end}" for end in PAPER_LENGTH[one_of("section", section, PAPER_LENGTH)]]
-    return [read(name, folder) for name in names if (folder / f"{name}.json").is_file()]
+    """The section's recorded runs with the noise of the paper's 40,000 iterations: every table of such a name."""
+    one_of("section", section, RUNS)
+    return [read(name, folder) for name in sorted(path.stem for path in folder.glob(f"{section}-paper*.json"))]
+
+
+def width_of(run: Recorded) -> int:
+    """How many numbers the features of a photo had: all that the network gives, unless they were projected."""
+    size = run.provenance.parameters
+    return int(size.get("dimension") or WIDTHS[size["backbone"]])
 
 
 def fair_results(section: str = "photos", folder: Path = FOLDER) -> list[RunResult]:

@@ -87,6 +87,7 @@ class RunResult:
     iterations: tuple[int, ...]
     accuracy: tuple[float, ...]  # of the iterate then
     seconds: float = field(default=0.0, compare=False)  # spent on it, over all resumptions
+    tuning_seconds: float = field(default=0.0, compare=False)  # likewise on its tuning, in the first repetition
     tried: tuple[Trial, ...] = ()  # what the tuning saw
     whole: tuple[Trial, ...] = ()  # what it saw in runs as long as this one, where q was tuned
 

@@ -38,7 +38,8 @@ def study(
             until = round(plan.until * first.q / best.schedule.q)
             options = {"repetition": repetition, "evaluations": plan.evaluations, "until": until}
             found = run(task, variant, best.schedule, best.chosen, compute=compute, **options)
-            results.append(replace(found, tried=best.tried, whole=best.whole))
+            tuning = 0.0 if repetition else round(best.seconds, 3)  # repetitions share it, so it counts once
+            results.append(replace(found, tried=best.tried, whole=best.whole, tuning_seconds=tuning))
             report(
                 f"{number}/{len(variants)} {variant.label}: {found.reached:.4f} (q = {found.q:g}, "
                 f"σ = {found.sigma:.3g}, α = {found.step:.3g}, ρ = {found.rho:g}, "

@@ -67,6 +67,7 @@ class Tuned:
     place: Place
     tried: tuple[Trial, ...] = ()
     whole: tuple[Trial, ...] = ()  # of them, those that were run in full, where rates were tuned
+    seconds: float = 0.0  # that all tries took, over all resumptions
 
 
 def at_rate(schedule: Schedule, factor: float) -> Schedule:
@@ -91,12 +92,15 @@ class _Search:
     tries: dict[Place, float] = field(default_factory=dict)
     whole: dict[Place, float] = field(default_factory=dict)
     tops: dict[int, tuple[int, int]] = field(default_factory=dict)
+    seconds: float = 0.0
 
     def _reached(self, place: Place, stop: int) -> float:
         rate, ladder, rung = place
         chosen = self.choices[ladder][rung]
         options = {"part": 0, "repetition": HELD_OUT, "evaluations": 4, "stop": stop}
-        return run(self.task, self.variant, self.schedules[rate], chosen, compute=self.compute, **options).reached
+        found = run(self.task, self.variant, self.schedules[rate], chosen, compute=self.compute, **options)
+        self.seconds += found.seconds
+        return found.reached
 
     def briefly(self, place: Place) -> float:
         """Accuracy after the work of a short try."""
@@ -163,5 +167,5 @@ def tune(
     begin = (min(ladder, len(choices) - 1), rung)
     rate = climb(lambda at: search.top_at(at, begin), len(schedules), rate)
     ladder, rung = search.tops[rate]
-    lists = [search.trials(seen) for seen in (search.tries, search.whole)]
-    return Tuned(schedules[rate], choices[ladder][rung], (rate, ladder, rung), *lists)
+    tried, whole = search.trials(search.tries), search.trials(search.whole)
+    return Tuned(schedules[rate], choices[ladder][rung], (rate, ladder, rung), tried, whole, search.seconds)
