@@ -82,11 +82,22 @@ def test_gaps_are_to_the_trained_network_and_decide_beyond_the_spread_of_runs():
     def holds(trained, whole, spread=0.01):
         return [row.holds for row in gap_sentences([users, near], trained, spread, whole=whole)]
 
-    assert holds(0.6, True) == [True, True]  # 20 points behind, and 1 point
-    assert holds(0.6, False) == [True, None]  # a network that still learns may get away
-    assert holds(0.6, True, spread=0.05) == [None, True]
+    assert holds(0.6, True, spread=0.003) == [True, True]  # 20 points behind, and 1 point
+    assert holds(0.6, True) == [True, None]  # 1 point behind, but 3.8 cannot be excluded
+    assert holds(0.6, False, spread=0.003) == [True, None]  # a network that still learns may get away
+    assert holds(0.6, True, spread=0.05) == [None, None]
     assert holds(0.7, True) == [True, False]
     assert holds(0.5, True) == [False, True]
+
+
+def test_a_network_is_trained_if_it_is_beyond_chance():
+    def holds(reached):
+        rows = gap_sentences([line((reached, reached), 0, Accounting.PAIRS)], 0.6, 0.01, whole=True)
+        return {row.said: row.holds for row in rows}[
+            "It is possible to train a neural network with element-level privacy."
+        ]
+
+    assert [holds(0.5), holds(0.11), holds(0.05)] == [True, None, False]
 
 
 def lines_of(repetition, shift=0.0):

@@ -24,6 +24,7 @@ from elementdp.companion.experiments.images.sentences import (
     OURS,
     cifar_sentences,
     gap_sentences,
+    other_photos,
     papers_photos,
     photos_sentences,
 )
@@ -196,7 +197,9 @@ def section_sentences(section: str) -> list[Sentence]:
     runs, results = recorded_results(section)
     fair = fair_results(section)
     if section == "photos":
-        short = photos_sentences(results, runs[0].provenance.parameters["tests"] // 2, fair)
+        size = runs[0].provenance.parameters
+        short = photos_sentences(results, size["tests"] // 2, fair)
+        short += other_photos(size["users"], sorted({one.k for one in results if one.clusters == 500}))
     else:
         short = cifar_sentences(results, fair)
     return sorted([*short, *LongRuns.read(section).sentences()], key=lambda one: one.repaired)
