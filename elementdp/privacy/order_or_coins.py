@@ -48,8 +48,8 @@ def proved_better(users: SubsampledGaussian, epsilon: float) -> Sampler | None:
     mu = math.sqrt(here)
     slope = math.exp(-0.5 * (epsilon / mu - mu / 2) ** 2) / math.sqrt(2 * math.pi) / (2 * mu)
     ordered = gaussian_delta(epsilon, mu)
-    if ordered >= here * slope:
+    if ordered >= here * slope > 0:  # both are zero where they are too small for floating point, which says nothing
         return users.sampler
-    if here <= turning_point(epsilon) and ordered + slope * (last - here) <= gaussian_delta(epsilon, math.sqrt(last)):
+    if here <= turning_point(epsilon) and ordered + slope * (last - here) < gaussian_delta(epsilon, math.sqrt(last)):
         return Sampler.FIXED_ORDER
     return None

@@ -209,5 +209,7 @@ def test_both_answers_occur_and_sampling_wins_at_zero() -> None:
     users = SubsampledGaussian(Sampler.POISSON_USERS, 4.0, 0.01, 500)
     assert proved_better(users, 4.55) is Sampler.FIXED_ORDER
     assert proved_better(users, 0.0) is Sampler.POISSON_USERS
+    hardly = SubsampledGaussian(Sampler.POISSON_USERS, 25.0, 0.3, 30)  # with δ below 1e-200
+    assert proved_better(hardly, 13.0) is not Sampler.POISSON_USERS
     with pytest.raises(ArgumentError, match="samples users"):
         proved_better(SubsampledGaussian(Sampler.POISSON_PAIRS, 4.0, 0.01, 500), 1.0)

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from elementdp.companion.exhibit import Exhibit
 from elementdp.companion.experiments.bars import Z_95
-from elementdp.companion.experiments.images import BANDS, WITHOUT_COINS, Accounting, RunResult, results_of
+from elementdp.companion.experiments.images import BANDS, Accounting, RunResult, results_of
 from elementdp.companion.experiments.logistic import LogisticMethod
 from elementdp.companion.experiments.recorded import FOLDER, Recorded, read
 from elementdp.companion.style import LOOKS
@@ -32,6 +32,7 @@ WAYS = (*LOOKS_OF_WAYS, USER_LEVEL)
 """Element level in five ways, and user level beside them."""
 
 _LOGISTIC = {
+    LogisticMethod.ELEMENT_USERS: USERS,
     LogisticMethod.ELEMENT_ORDER: ORDER,
     LogisticMethod.ELEMENT_CORRELATED: CORRELATED,
     LogisticMethod.ELEMENT_ALLOCATED: ALLOCATED,
@@ -127,8 +128,8 @@ class CoinsPage:
             f"{way} ({setting})"
             for outcomes in (self.accuracies, self.errors)
             for setting in dict.fromkeys(one.setting for one in outcomes)
-            for way in WITHOUT_COINS
-            if self._value(outcomes, setting, str(way)) is None
+            for way in WAYS
+            if self._value(outcomes, setting, way) is None
         ]
         return "; ".join(found) or "none"
 

@@ -28,6 +28,7 @@ class LogisticMethod(StrEnum):
     USER_SUMMED = "user, summed elements"  # Algorithm 1 on the K elements with K ∧ M times the noise, as printed
     USER_TRUE = "user, true accountant"  # the same with noise by a true accountant; sampling users is right here
     NON_PRIVATE = "non-private"
+    ELEMENT_USERS = "element, users sampled, true accountant"  # as the paper samples, with the noise that takes
     ELEMENT_ORDER = "element, fixed order"  # beyond the paper: users in a fixed order of 1/q batches
     ELEMENT_CORRELATED = "element, fixed order, correlated noise"
     ELEMENT_ALLOCATED = "element, pairs allocated"  # each pair in one random step of each epoch of 1/q
@@ -55,12 +56,13 @@ class LogisticMethod(StrEnum):
 
 _SAMPLERS = {
     LogisticMethod.ELEMENT_REPAIRED: Sampler.POISSON_PAIRS,
+    LogisticMethod.ELEMENT_USERS: Sampler.POISSON_USERS,
     LogisticMethod.ELEMENT_ORDER: Sampler.FIXED_ORDER,
     LogisticMethod.ELEMENT_CORRELATED: Sampler.FIXED_ORDER,
     LogisticMethod.ELEMENT_ALLOCATED: Sampler.ALLOCATED_PAIRS,
 }
 WITHOUT_COINS = tuple(_SAMPLERS)[1:]
-"""The methods of the chapter on training without coins."""
+"""The methods of the chapter on training without coins, beside those of the figure."""
 
 PAPER = tuple(method for method in LogisticMethod if method not in WITHOUT_COINS)
 """The methods of the paper's figure, and their repairs."""
