@@ -16,6 +16,7 @@ PALETTE = {
     "sky": "#3288bd",
     "brown": "#7f4f24",
     "grey": "#767676",
+    "violet": "#6a3fb5",
 }
 """Colour-blind safe hues (after Okabe and Ito), darkened until each reaches contrast 3 on white."""
 
@@ -37,7 +38,7 @@ LOOKS = {
     "element, as printed": Look(PALETTE["vermillion"], "--", "o"),
     "element, users sampled": Look(PALETTE["orange"], ":", "s"),
     "element, pairs sampled": Look(PALETTE["blue"], "-", "D"),
-    "element, pairs allocated": Look(PALETTE["sky"], ":", "P"),
+    "element, pairs allocated": Look(PALETTE["violet"], ":", "o"),
     "element, fixed order": Look(PALETTE["brown"], "-.", "^"),
     "element, correlated noise": Look(INK, "--", "X"),
     "user, as printed": Look(PALETTE["purple"], "--", "^"),
@@ -71,7 +72,7 @@ _STYLE: dict[str, object] = {
     "legend.fontsize": 11.4,  # 9 px where 6 inches are 342 px wide: a phone
     "lines.linewidth": 1.9,
     "lines.markersize": 5,
-    "axes.prop_cycle": cycler(color=list(PALETTE.values()))
+    "axes.prop_cycle": cycler(color=list(PALETTE.values())[:8])
     + cycler(linestyle=["-", "--", "-.", ":", (0, (5, 1, 1, 1)), (0, (3, 1)), (0, (5, 2)), (0, (1, 1))]),
 }
 

@@ -23,6 +23,7 @@ from elementdp.companion.theory.exhibits.without_coins import (
     PAIRS,
     USERS,
     Work,
+    marks,
 )
 from elementdp.privacy import Unit, paper_delta
 
@@ -49,6 +50,36 @@ class WayResult:
     way: str
     value: float
     standard_error: float
+    tuned: str  # where the search for rate and radius stopped
+
+
+@dataclass(frozen=True)
+class WayDifference:
+    """One way against another in one setting: a difference of accuracies, or a ratio of errors."""
+
+    value: float
+    bar: float
+    ratio: bool
+
+    @classmethod
+    def between(cls, one: WayResult, other: WayResult, *, ratio: bool) -> "WayDifference":
+        """The first against the second, with its 95 % bar; the two were run on their own."""
+        if not ratio:
+            return cls(
+                one.value - other.value, Z_95 * math.hypot(one.standard_error, other.standard_error), ratio=False
+            )
+        relative = math.hypot(one.standard_error / one.value, other.standard_error / other.value)
+        return cls(one.value / other.value, Z_95 * relative * one.value / other.value, ratio=True)
+
+    @property
+    def ahead(self) -> int:
+        """1 if the first way is better beyond the bar, −1 if it is worse, else 0."""
+        gain = 1 - self.value if self.ratio else self.value
+        return 0 if abs(gain) <= self.bar else int(math.copysign(1, gain))
+
+    def __str__(self) -> str:
+        star = "*" if self.ahead else ""
+        return f"{self.value:.2f} ± {self.bar:.2f}{star}" if self.ratio else f"{self.value:+.1f} ± {self.bar:.1f}{star}"
 
 
 def _there(names: Sequence[str]) -> list[Recorded]:
@@ -63,14 +94,23 @@ def _way(result: RunResult) -> str:
 
 def _images(name: str, title: str) -> list[WayResult]:
     """Every way of one image experiment, each at the rate that suits it best."""
-    groups: dict[tuple[str, str], list[float]] = {}
+    groups: dict[tuple[str, str], list[RunResult]] = {}
     tests = 1
     for run in _there([f"{name}-rates", f"{name}-without-coins"]):
         tests = run.provenance.parameters["tests"] // 2
         for result in results_of(run):
             if result.epsilon == EPSILON:
-                groups.setdefault((f"{title}, {result.k}/{result.clusters}", _way(result)), []).append(result.reached)
-    return [WayResult(*place, 100 * float(np.mean(seen)), 100 * _error(seen, tests)) for place, seen in groups.items()]
+                groups.setdefault((f"{title}, {result.k}/{result.clusters}", _way(result)), []).append(result)
+    found = []
+    for place, runs in groups.items():
+        seen = [run.reached for run in runs]
+        at = _searched(runs[0].q, runs[0].rho)
+        found.append(WayResult(*place, 100 * float(np.mean(seen)), 100 * _error(seen, tests), at))
+    return found
+
+
+def _searched(q: float, rho: float) -> str:
+    return f"q = {q:.3g} and ρ = {rho:g}"
 
 
 def _error(seen: Sequence[float], tests: int) -> float:
@@ -84,7 +124,9 @@ def _simulated() -> list[WayResult]:
     """Every way of logistic regression, q, α₀ and ρ tuned for each."""
     points = [row for run in _there(["logistic", "logistic-without-coins"]) for row in run.rows("points")]
     return [
-        WayResult(f"logistic, k = {row['k']}", way, row["error"], row["standard_error"])
+        WayResult(
+            f"logistic, k = {row['k']}", way, row["error"], row["standard_error"], _searched(row["q"], row["clip"])
+        )
         for row in points
         for method, way in _LOGISTIC.items()
         if (row["method"], row["epsilon"], row["estimate"]) == (str(method), EPSILON, "last")
@@ -107,19 +149,48 @@ class CoinsPage:
     def _value(self, outcomes: Sequence[WayResult], setting: str, way: str) -> WayResult | None:
         return next((one for one in outcomes if (one.setting, one.way) == (setting, way)), None)
 
-    def compared(self, one: str, other: str) -> str:
-        """How far the first way is ahead of the second in every setting that has both, in words."""
-        said = []
+    def differences(self, one: str, other: str) -> dict[str, WayDifference]:
+        """How far the first way is ahead of the second, in every setting that has both."""
+        found = {}
         for outcomes in (self.accuracies, self.errors):
-            for setting in dict.fromkeys(found.setting for found in outcomes):
+            for setting in dict.fromkeys(outcome.setting for outcome in outcomes):
                 mine, theirs = (self._value(outcomes, setting, way) for way in (one, other))
-                if mine is None or theirs is None:
-                    continue
-                if outcomes is self.errors:
-                    said.append(f"{mine.value / theirs.value:.2f} times the error ({setting})")
-                else:
-                    said.append(f"{mine.value - theirs.value:+.1f} points ({setting})")
-        return "; ".join(said) or "not run"
+                if mine is not None and theirs is not None:
+                    found[setting] = WayDifference.between(mine, theirs, ratio=outcomes is self.errors)
+        return found
+
+    def compared(self, one: str, other: str) -> str:
+        """In how many settings the first way is clearly better than the second, and clearly worse, in words."""
+        found = self.differences(one, other).values()
+        better, worse = (sum(difference.ahead == sign for difference in found) for sign in (1, -1))
+        return f"clearly better in {better} and clearly worse in {worse} of {len(found)} settings"
+
+    def comparisons(self) -> Exhibit:
+        """What each way gains over another, setting by setting."""
+        pairs = ((ALLOCATED, PAIRS), (CORRELATED, PAIRS), (CORRELATED, ORDER), (ORDER, USERS), (CORRELATED, USER_LEVEL))
+        found = {f"{one} against {other}": self.differences(one, other) for one, other in pairs}
+        settings = list(dict.fromkeys(one.setting for one in (*self.accuracies, *self.errors)))
+        return Exhibit(
+            name="tab-coins-compared",
+            caption="Differences between two ways at a true ε = "
+            f"{EPSILON:g}, with 95 % bars: points of accuracy for photos and CIFAR-10 (more is better), and the factor "
+            "between the errors for logistic regression (less than 1 is better). A star marks what is beyond the bars.",
+            header=("setting", *found),
+            rows=[(name, *(str(each.get(name, "not recorded")) for each in found.values())) for name in settings],
+        )
+
+    @property
+    def places(self) -> str:
+        """Where the searches stopped in the settings in which allocated and sampled pairs differ beyond the bars."""
+        clear = [name for name, found in self.differences(ALLOCATED, PAIRS).items() if found.ahead]
+        every = (*self.accuracies, *self.errors)
+        told = []
+        for name in clear:
+            allocated, sampled = (
+                next(one for one in every if (one.setting, one.way) == (name, way)) for way in (ALLOCATED, PAIRS)
+            )
+            told.append(f"{name}: {allocated.tuned} for allocated, {sampled.tuned} for sampled pairs")
+        return "; ".join(told) or "no such difference is there"
 
     @property
     def missing(self) -> str:
@@ -164,32 +235,35 @@ class CoinsPage:
                 "coins-order-sampled": self.compared(ORDER, USERS),
                 "coins-correlated-user": self.compared(CORRELATED, USER_LEVEL),
                 "coins-missing": self.missing,
+                "coins-places": self.places,
             }
         )
 
     def _drawn(self, settings: Sequence[dict[str, None]]) -> Figure:
         heights = [max(1, len(part)) for part in settings]
         drawing, axes = plt.subplots(
-            2, 1, figsize=(6.0, 2.2 + 0.75 * sum(heights)), height_ratios=heights, layout="constrained"
+            2, 1, figsize=(6.0, 2.2 + 0.9 * sum(heights)), height_ratios=heights, layout="constrained"
         )
         for axis, part, outcomes in zip(axes, settings, (self.accuracies, self.errors), strict=True):
             names = list(part)
             for shift, way in enumerate(WAYS):
-                look = LOOKS["user"] if way == USER_LEVEL else LOOKS_OF_WAYS[way]
+                user = {"color": LOOKS["user"].colour, "marker": LOOKS["user"].marker}
                 seen = [one for one in outcomes if one.way == way]
                 axis.errorbar(
                     [one.value for one in seen],
                     [names.index(one.setting) + 0.13 * (shift - 2.5) for one in seen],
                     xerr=[Z_95 * one.standard_error for one in seen],
-                    fmt=look.marker,
-                    color=look.colour,
+                    ls="none",
                     label=way,
+                    **(user if way == USER_LEVEL else marks(way)),
                     capsize=2,
                 )
             axis.set_yticks(range(len(names)), names)
             axis.set_ylim(len(names) - 0.5, -0.5)
         axes[0].set(xlabel="accuracy (%)")
         axes[1].set(xlabel="error", xscale="log")
+        axes[1].set_xticks([0.07, 0.08, 0.1, 0.12, 0.15], ["0.07", "0.08", "0.1", "0.12", "0.15"])
+        axes[1].minorticks_off()
         drawing.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
         return drawing
 

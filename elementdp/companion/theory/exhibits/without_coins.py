@@ -10,7 +10,7 @@ from matplotlib.ticker import LogLocator
 
 from elementdp.audit import attack
 from elementdp.companion.exhibit import Exhibit
-from elementdp.companion.style import LOOKS, PALETTE
+from elementdp.companion.style import INK, LOOKS, PALETTE
 from elementdp.privacy import (
     Correlation,
     FixedOrder,
@@ -36,6 +36,13 @@ LOOKS_OF_WAYS = {
     ALLOCATED: LOOKS["element, pairs allocated"],
 }
 """How each way is drawn, here and where experiments are compared."""
+
+
+def marks(way: str) -> dict[str, object]:
+    """The marker of a way; allocated pairs are so close to sampled ones that theirs is a ring around the other."""
+    look = LOOKS_OF_WAYS[way]
+    ring: dict[str, object] = {"markersize": 10, "markerfacecolor": "none", "markeredgewidth": 1.6}
+    return {"color": look.colour, "marker": look.marker, **(ring if way == ALLOCATED else {})}
 
 
 @dataclass(frozen=True)
@@ -82,8 +89,7 @@ def _against_epochs(
     """Draw one curve a way, and return them."""
     curves = {way: [value(way, count) for count in epochs] for way in ways}
     for way, found in curves.items():
-        look = LOOKS_OF_WAYS[way]
-        axis.loglog(epochs, found, color=look.colour, ls=look.dash, marker=look.marker, label=way)
+        axis.loglog(epochs, found, ls=LOOKS_OF_WAYS[way].dash, label=way, **marks(way))
     axis.set_xticks(list(epochs), [str(count) for count in epochs])
     axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axis.yaxis.set_major_formatter("{x:g}")
@@ -95,7 +101,7 @@ def _against_epochs(
 
 def epsilon_against_epochs(epochs: Sequence[int], batches: int, sigma: float, delta: float, bands: int) -> Exhibit:
     """The ε to promise at equal noise and equal work."""
-    figure, axis = plt.subplots()
+    figure, axis = plt.subplots(figsize=(6.0, 4.4))
     ways = tuple(LOOKS_OF_WAYS)
     curves = _against_epochs(
         ways, epochs, lambda way, count: Work(count, batches, delta).promised(way, sigma, bands), axis
@@ -117,32 +123,38 @@ def epsilon_against_epochs(epochs: Sequence[int], batches: int, sigma: float, de
 
 def noise_against_epochs(epochs: Sequence[int], batches: int, epsilon: float, delta: float, bands: int) -> Exhibit:
     """The noise in the sums of all steps so far, at equal ε and equal work."""
-    figure, axis = plt.subplots()
+    figure, axis = plt.subplots(figsize=(6.0, 4.4))
     ways = tuple(LOOKS_OF_WAYS)
     curves = _against_epochs(
         ways, epochs, lambda way, count: Work(count, batches, delta).effective_noise(way, epsilon, bands), axis
     )
     axis.set_ylabel("effective noise σ")
-    ratios = [together / pairs for together, pairs in zip(curves[CORRELATED], curves[PAIRS], strict=True)]
-    coins = [allocated / pairs for allocated, pairs in zip(curves[ALLOCATED], curves[PAIRS], strict=True)]
-    gains = [together / alone for together, alone in zip(curves[CORRELATED], curves[ORDER], strict=True)]
     return Exhibit(
         name="fig-noise-epochs",
         figure=figure,
         alt=f"Effective noise against epochs, both logarithmic, for {', '.join(ways)}. At {epochs[-1]} epochs: "
         + ", ".join(f"{way} {curves[way][-1]:.3g}" for way in ways)
         + ".",
-        caption=f"The σ of independent noise that disturbs prefix sums as much, at ε = {epsilon:g} and δ = {delta:g} "
-        f"for one element replaced; {batches} batches, or rate 1/{batches}; correlated over {bands} steps.",
+        caption=f"The noise that each way takes for ε = {epsilon:g} at δ = {delta:g}, one element replaced, users with "
+        f"any number of elements; {batches} batches, or rate 1/{batches}. Correlated noise (over {bands} steps) "
+        "is given as the σ of independent noise that disturbs the sums of all steps so far as much.",
         header=["epochs", *ways],
         rows=[(count, *(f"{curves[way][i]:.3g}" for way in ways)) for i, count in enumerate(epochs)],
         numbers={
-            "coins-gain": f"{min(gains):.2f} to {max(gains):.2f}",
-            "coins-short": f"{min(ratios):.2g} to {max(ratios):.2g}",
-            "coins-allocated": f"{min(coins):.2f} to {max(coins):.2f}",
+            "coins-gain": _factors(curves[CORRELATED], curves[ORDER]),
+            "coins-short": _factors(curves[CORRELATED], curves[PAIRS]),
+            "coins-allocated": _factors(curves[ALLOCATED], curves[PAIRS]),
+            "coins-order": _factors(curves[ORDER], curves[PAIRS]),
+            "coins-users": _factors(curves[USERS], curves[PAIRS]),
             "coins-bands": bands,
         },
     )
+
+
+def _factors(ones: Sequence[float], others: Sequence[float]) -> str:
+    """The range of the factors between two curves."""
+    found = [one / other for one, other in zip(ones, others, strict=True)]
+    return f"{min(found):.2f} to {max(found):.2f}"
 
 
 def which_is_better(work: Work, sigma: float, epsilons: Sequence[float]) -> Exhibit:
@@ -152,7 +164,7 @@ def which_is_better(work: Work, sigma: float, epsilons: Sequence[float]) -> Exhi
     ratio = [delta_at(users, e).estimate / delta_at(order, e).estimate for e in epsilons]
     says = [proved_better(users, e) for e in epsilons]
     figure, axis = plt.subplots()
-    axis.semilogy(epsilons, ratio, color=PALETTE["blue"])
+    axis.semilogy(epsilons, ratio, color=INK)
     axis.axhline(1.0, color=PALETTE["grey"], ls=":")
     for answer, colour, label in (
         (Sampler.POISSON_USERS, "orange", "proved: sampling users is better"),
@@ -170,8 +182,8 @@ def which_is_better(work: Work, sigma: float, epsilons: Sequence[float]) -> Exhi
         figure=figure,
         alt=f"The ratio of both δ against ε rises from {ratio[0]:.3g} to {ratio[-1]:.3g} and passes 1 near ε = "
         f"{crossing:.3g}.",
-        caption=f"E = {work.epochs} visits, {work.batches} batches, σ = {sigma:g}; below 1 sampling users is better. "
-        "Points carry a proof.",
+        caption=f"The δ of sampled users over that of the fixed order, at equal ε; {work.epochs} visits, "
+        f"{work.batches} batches, σ = {sigma:g}. Below 1 sampling users is better. The marked points have a proof.",
         numbers={
             "coins-crossing": f"{crossing:.2g}",
             "coins-silent": f"between ε = {silent[0]:.2g} and {silent[-1]:.2g}" if silent else "nowhere",
@@ -181,18 +193,20 @@ def which_is_better(work: Work, sigma: float, epsilons: Sequence[float]) -> Exhi
 
 def attacked(work: Work, sigma: float, bands: int, trials: int, rng: np.random.Generator) -> Exhibit:
     """What an attack on the ways without a coin in every step proves, beside the promise."""
-    rows = []
+    rows, shares = [], []
     for way in (ORDER, CORRELATED, ALLOCATED):
         run = work.run(way, sigma, bands)
         found = attack(run, work.delta, trials=trials, rng=rng)
         band = account(run, work.delta)
+        shares.append(found.low / band.up)
         rows.append((way, rounded_down(found.low), rounded_up(band.up), "yes" if found.low <= band.up else "no"))
     return Exhibit(
         name="tab-attack",
         caption=f"An attack on {trials:,} runs with E = {work.epochs}, {work.batches} batches and σ = {sigma:g}, at "
         f"δ = {work.delta:g}: ε is at least what it proves, with confidence 99.9 %.",
-        header=["way", "ε the attack proves", "ε promised", "in order"],
+        header=["way", "ε the attack proves", "ε promised", "promise kept"],
         rows=rows,
+        numbers={"coins-attack": f"{min(shares):.0%} to {max(shares):.0%}"},
     )
 
 
