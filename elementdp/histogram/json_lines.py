@@ -1,6 +1,11 @@
-"""JSON lines in batches: by Arrow where a block of lines is plain, line by line where it is not."""
+"""JSON lines in batches: by Arrow where a block of lines is plain, line by line where it is not.
+
+Which of the two reads a line depends on the other lines of its block, so it must not matter: both take the same lines
+for bad and read the same names. Where Arrow takes what Python refuses, the block is not plain.
+"""
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -16,6 +21,11 @@ from elementdp.histogram.spill import temporary_file
 from elementdp.histogram.text import whole_number
 
 _LINE_BYTES = 64
+_LONG_LINE = 1500
+"""Bytes of a line without which neither a number nor a nesting is too long for Python."""
+
+_ODD_NUMBERS = re.compile(rb"[:,\[]\s*(-?Inf(?!inity)|-NaN)")
+"""Numbers that Arrow knows and Python does not (within a string they only cost time)."""
 
 
 def json_lines(file: EventFile, batch_rows: int) -> Events:
@@ -97,6 +107,8 @@ def _plain(lines: list[bytes], columns: Sequence[str]) -> pa.RecordBatch | None:
     schema = pa.schema(list(zip(columns, kinds, strict=True)))
     options = pa.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
     content = b"\n".join(lines)
+    if not _read_alike(content, lines):
+        return None
     try:
         table = pa.json.read_json(
             pa.BufferReader(content), pa.json.ReadOptions(block_size=len(content) + 1), parse_options=options
@@ -111,11 +123,21 @@ def _plain(lines: list[bytes], columns: Sequence[str]) -> pa.RecordBatch | None:
     return table.select(list(columns)).combine_chunks().to_batches()[0]
 
 
+def _read_alike(content: bytes, lines: list[bytes]) -> bool:
+    """Whether Python takes each line for JSON that Arrow does."""
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    odd = (b"Inf" in content or b"NaN" in content) and _ODD_NUMBERS.search(content) is not None
+    return not odd and max(map(len, lines)) <= _LONG_LINE
+
+
 def _object(line: bytes) -> dict[str, Any] | str:
     """The object of a line, or words that say why there is none."""
     try:
         value = json.loads(line.decode("utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         return f"not a line of JSON ({error})"
     return value if isinstance(value, dict) else f"a JSON object was expected, not {line[:40]!r}"
 

@@ -131,7 +131,10 @@ def _streamed(file: EventFile, parse: Any, read: Any, delimiter: str) -> Events:
 def _header(stream: Any, read: Any, delimiter: str) -> tuple[str, ...]:
     """The names of the columns, whatever is wrong with the rows."""
     parse = pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True, invalid_row_handler=lambda row: "skip")
-    return tuple(pa.csv.open_csv(stream, read, parse).schema.names)
+    try:
+        return tuple(pa.csv.open_csv(stream, read, parse).schema.names)
+    except UnicodeDecodeError as error:
+        raise pa.ArrowInvalid(f"the names of the columns are not UTF-8 ({error})") from error
 
 
 def _csv_batches(
@@ -151,7 +154,7 @@ def _csv_batches(
 
     if not bad.refused:
         parse = pa.csv.ParseOptions(delimiter=parse.delimiter, newlines_in_values=True, invalid_row_handler=wrong_width)
-    text = pa.dictionary(pa.int32(), pa.string())
+    text = pa.dictionary(pa.int32(), pa.string() if bad.refused else pa.binary())
     convert = pa.csv.ConvertOptions(
         include_columns=list(columns),
         column_types=dict.fromkeys(columns, text),
@@ -175,12 +178,27 @@ def _csv_batches(
 
 def _one_spelling(column: Any) -> Any:
     """A whole number as integers are written: ``7.0`` is ``7``, as in every other format."""
-    texts = column.dictionary
+    texts = _as_utf8(column.dictionary)
     if not pa.compute.any(pa.compute.ends_with(texts, "0")).as_py():
-        return column
+        return pa.DictionaryArray.from_arrays(column.indices, texts)
     texts = pa.compute.replace_substring_regex(texts, r"^(-?[0-9]+)\.0+$", r"\1")
     texts = pa.compute.replace_substring_regex(texts, r"^-(0+)$", r"\1")
     return pa.DictionaryArray.from_arrays(column.indices, texts)
+
+
+def _as_utf8(texts: Any) -> Any:
+    """Bytes as text; what is not UTF-8 is missing, so that the row is dropped and the others are not."""
+    try:
+        return texts.cast(pa.string())
+    except pa.ArrowInvalid:
+        return pa.array([_decoded(cell) for cell in texts.to_pylist()], pa.string())
+
+
+def _decoded(cell: bytes) -> str | None:
+    try:
+        return cell.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
 
 
 READERS: dict[str, Callable[[EventFile, int], Events]] = {

@@ -19,7 +19,8 @@ LONGEST = 1024
 def as_text(values: pa.Array) -> pa.Array:
     """Names as text, whole numbers as integers are written: 7 and 7.0, 0 and −0.0, 10¹⁵ and 1e15 are one name.
 
-    NaN is no name but a missing one, as pandas has it: all who lack a name would otherwise be one user.
+    Other numbers are written as Python writes them, whatever read them. NaN is no name but a missing one, as pandas
+    has it: all who lack a name would otherwise be one user.
     """
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
@@ -28,7 +29,7 @@ def as_text(values: pa.Array) -> pa.Array:
     encoded = values.dictionary_encode()
     numbers, texts = encoded.dictionary.to_pylist(), encoded.dictionary.cast(pa.string()).to_pylist()
     pairs = zip(numbers, texts, strict=True)
-    written = [None if math.isnan(number) else whole_number(number) or text for number, text in pairs]
+    written = [None if math.isnan(number) else whole_number(number) or repr(float(text)) for number, text in pairs]
     return pa.array(written, pa.string()).take(encoded.indices)
 
 

@@ -209,6 +209,55 @@ def test_bad_rows_are_dropped_alone_whatever_is_wrong_with_them(tmp_path: Path) 
             release(tmp_path / name)
 
 
+def test_text_that_is_not_utf8_is_a_bad_row_of_its_own(tmp_path: Path) -> None:
+    good = [(f"u{k}", "item 1") for k in range(3)]
+    for form, line in (("csv", b"%s,%s"), ("tsv", b"%s\t%s"), ("jsonl", b'{"user": "%s", "item": "%s"}')):
+        rows = [line % (user.encode(), item.encode()) for user, item in good]
+        broken = [line % (b"caf\xe9", b"item 1"), line % (b"u4", b"\xff")]
+        header = [] if form == "jsonl" else [b"user\titem".replace(b"\t", b"," if form == "csv" else b"\t")]
+        (tmp_path / f"t.{form}").write_bytes(b"\n".join([*header, rows[0], *broken, *rows[1:]]) + b"\n")
+        told: list[int] = []
+        policy = RowPolicy(bad_rows="drop", tell=told.append)
+        assert counts(tmp_path / f"t.{form}", policy=policy)["item 1"] == 3.0
+        assert told == [2]
+        with pytest.raises(TableError, match=r"(?i)utf"):
+            release(tmp_path / f"t.{form}")
+    (tmp_path / "names.csv").write_bytes(b"user,item,caf\xe9\nu,item 1,x\n")
+    with pytest.raises(TableError, match="names of the columns are not UTF-8"):
+        release(tmp_path / "names.csv")
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        '"z": -NaN',
+        '"z": Inf',
+        '"z": "\\ud800"',
+        f'"z": {"9" * 5000}',
+        f'"z": {"[" * 2000}{"]" * 2000}',
+        '"user": 12345678901.5',
+        '"user": 1e-5',
+        '"user": 1700000000.123',
+    ],
+)
+def test_how_a_line_of_json_is_read_does_not_depend_on_other_lines(odd: str, tmp_path: Path) -> None:
+    """A block of lines is read in one of two ways: one person must not choose the way for another."""
+    user = "" if odd.startswith('"user"') else '"user": 0.5, '
+    line = f'{{{user}"item": "item 1", {odd}}}'
+    found = []
+    for name, other in (("plain", '{"user": 2.5, "item": "item 2"}'), ("mixed", '{"user": "u", "item": "item 2"}')):
+        (tmp_path / f"{name}.jsonl").write_text(f"{other}\n{line}\n{line}\n")
+        found.append(counts(tmp_path / f"{name}.jsonl", policy=RowPolicy(bad_rows="drop"), rho=9.0)["item 1"])
+    assert found[0] == found[1]
+
+
+def test_a_number_is_one_name_in_whatever_block_it_stands(tmp_path: Path) -> None:
+    """The same user in a block of numbers and in one with texts, so bounded once."""
+    rows = ['{"user": 12345678901.5, "item": "item 1"}', '{"user": "u", "item": "item 2"}']
+    (tmp_path / "t.jsonl").write_text("\n".join([rows[0], rows[0], rows[1], rows[0]]) + "\n")
+    assert counts(tmp_path / "t.jsonl", engine=LocalEngine(batch_rows=2))["item 1"] == 1.0
+
+
 def test_urls_without_a_host_are_refused_or_dropped() -> None:
     table = pa.table({"user": ["u", "v", "w"], "item": ["https://a.org/x", "/wiki/NeXT", "https:/x.com"]})
     options = {"element": "domain", "items": ["https://a.org/x"]}

@@ -145,5 +145,17 @@ def benchmark() -> ModuleType:
 @pytest.mark.parametrize("kind", ["hundreds of items a group", "one item a group", "weights of 1e-7", "weights of 1e9"])
 def test_the_choice_is_near_the_best_in_hindsight(kind: str) -> None:
     radius = benchmark()
-    table = radius.KINDS[kind](np.random.default_rng(0), 0.2)
-    assert float(np.median(radius.ratios(table, 1.0, 5))) <= radius.BAR
+    setting = radius.Setting(radius.KINDS[kind](np.random.default_rng(0), 0.2), 1.0)
+    assert float(np.mean(setting.ratios(5))) <= radius.BAR
+
+
+def test_a_step_needs_a_number_of_groups_and_any_choice_half_as_many() -> None:
+    """The two numbers of "What no search can see", which hold for ε = 1 with twenty items."""
+    radius = benchmark()
+    heavy, without = (
+        radius.Setting(radius.some_bots(share, 20)(np.random.default_rng(0), 1.0), 1.0) for share in (0.003, 0.0)
+    )
+    assert radius.least_heavy(heavy, without) == 41
+    step = RadiusSearch.of(heavy.mu("radius"), 20, 0.0, whole=True).steps[0]
+    assert step.bound == RATIO_UNITS
+    assert round(step.wanted) == 86
