@@ -55,13 +55,21 @@ def write_atomic(path: Path, data: bytes | str, *, secret: bool = False) -> None
         os.close(directory)
 
 
+def target_of(name: str, path: Path) -> Path:
+    """What a path leads to through symbolic links; a loop of them is refused in the name of the argument."""
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError) as error:  # RuntimeError: a loop, before Python 3.13
+        raise ArgumentError(name, str(path), "a file, not a symbolic link that leads nowhere") from error
+
+
 def require_writable(name: str, path: Path, size: int = 1 << 20) -> Path:
     """Return ``path`` if a file of ``size`` bytes can be written beside it now; asked before work begins, not after.
 
     Raises:
         ArgumentError: names the argument ``name`` and says what stands in the way (a full or read-only disk, …).
     """
-    probe = path.resolve().parent / f".{path.name}.{secrets.token_hex(8)}"
+    probe = target_of(name, path).parent / f".{path.name}.{secrets.token_hex(8)}"
     try:
         if path.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))

@@ -5,7 +5,6 @@ import json
 import os
 import signal
 import sys
-import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -289,10 +288,12 @@ def _tell(result: "PrivateHistogram", say: Callable[[str], None]) -> None:
 @contextmanager
 def _disk_errors() -> Iterator[None]:
     """A full disk or a folder without write permission is a refusal like others."""
+    from elementdp.histogram.spill import temporary_folder
+
     try:
         yield
     except OSError as error:
-        raise ElementdpError(f"{error} (temporary files go to {tempfile.gettempdir()}; TMPDIR changes that)") from error
+        raise ElementdpError(f"{error} (temporary files go to {temporary_folder()}; TMPDIR changes that)") from error
 
 
 def _stop(number: int, frame: FrameType | None) -> None:

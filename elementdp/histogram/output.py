@@ -22,7 +22,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from elementdp.errors import ArgumentError
-from elementdp.files import require_writable, sha256_file
+from elementdp.files import require_writable, sha256_file, target_of
 from elementdp.histogram.release import PrivateHistogram
 
 METADATA_KEY = b"elementdp"
@@ -66,7 +66,7 @@ def files_of(output: Path) -> list[Path]:
         raise ArgumentError("output", str(output), f"a file named with one of {', '.join(WRITERS)}")
     if not output.parent.is_dir():
         raise ArgumentError("output", str(output), "in a folder that exists")
-    target = output.resolve()
+    target = target_of("output", output)
     beside = [target.with_name(target.name + ".guarantee.json")] if output.suffix.lower() in (".csv", ".tsv") else []
     return [*beside, target]
 

@@ -19,6 +19,7 @@ from elementdp.histogram.events import Batches, Events
 from elementdp.histogram.json_lines import json_lines
 from elementdp.histogram.quotes import QuoteWatch
 from elementdp.histogram.spill import temporary_file
+from elementdp.histogram.utf8 import SUBSTITUTE, Utf8Stream
 
 _BLOCK_BYTES = 1 << 23
 _FEW_BYTES = 4
@@ -97,7 +98,7 @@ def _delimited(delimiter: str) -> Callable[[EventFile, int], Events]:
 
         def batches(columns: Sequence[str], bad: BadRows) -> Batches:
             with file.opened() as (stream, share):
-                watch = QuoteWatch(stream, delimiter, file.opened)
+                watch = QuoteWatch(stream if bad.refused else Utf8Stream(stream), delimiter, file.opened)
                 yield from _csv_batches(file, watch, read, parse, columns, bad, share)
 
         return Events(str(file.path), names, batches)
@@ -123,7 +124,8 @@ def _streamed(file: EventFile, parse: Any, read: Any, delimiter: str) -> Events:
 
     def batches(columns: Sequence[str], bad: BadRows) -> Batches:
         with again() as (stream, _):
-            yield from _csv_batches(file, QuoteWatch(stream, delimiter, again), read, parse, columns, bad, lambda: 0.0)
+            watch = QuoteWatch(stream if bad.refused else Utf8Stream(stream), delimiter, again)
+            yield from _csv_batches(file, watch, read, parse, columns, bad, lambda: 0.0)
 
     return Events("standard input", names, batches)
 
@@ -131,10 +133,7 @@ def _streamed(file: EventFile, parse: Any, read: Any, delimiter: str) -> Events:
 def _header(stream: Any, read: Any, delimiter: str) -> tuple[str, ...]:
     """The names of the columns, whatever is wrong with the rows."""
     parse = pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True, invalid_row_handler=lambda row: "skip")
-    try:
-        return tuple(pa.csv.open_csv(stream, read, parse).schema.names)
-    except UnicodeDecodeError as error:
-        raise pa.ArrowInvalid(f"the names of the columns are not UTF-8 ({error})") from error
+    return tuple(pa.csv.open_csv(Utf8Stream(stream), read, parse).schema.names)
 
 
 def _csv_batches(
@@ -154,7 +153,7 @@ def _csv_batches(
 
     if not bad.refused:
         parse = pa.csv.ParseOptions(delimiter=parse.delimiter, newlines_in_values=True, invalid_row_handler=wrong_width)
-    text = pa.dictionary(pa.int32(), pa.string() if bad.refused else pa.binary())
+    text = pa.dictionary(pa.int32(), pa.string())
     convert = pa.csv.ConvertOptions(
         include_columns=list(columns),
         column_types=dict.fromkeys(columns, text),
@@ -165,10 +164,8 @@ def _csv_batches(
     try:
         for batch in pa.csv.open_csv(watch, read, parse, convert):
             last = batch
-            yield (
-                pa.record_batch([_one_spelling(column) for column in batch.columns], names=batch.schema.names),
-                share(),
-            )
+            read_columns = batch.columns if bad.refused else map(_without_broken, batch.columns)
+            yield pa.record_batch(list(map(_one_spelling, read_columns)), names=batch.schema.names), share()
     except pa.ArrowException as error:
         watch.drain()
         watch.check(str(file.path), last)
@@ -178,27 +175,19 @@ def _csv_batches(
 
 def _one_spelling(column: Any) -> Any:
     """A whole number as integers are written: ``7.0`` is ``7``, as in every other format."""
-    texts = _as_utf8(column.dictionary)
+    texts = column.dictionary
     if not pa.compute.any(pa.compute.ends_with(texts, "0")).as_py():
-        return pa.DictionaryArray.from_arrays(column.indices, texts)
+        return column
     texts = pa.compute.replace_substring_regex(texts, r"^(-?[0-9]+)\.0+$", r"\1")
     texts = pa.compute.replace_substring_regex(texts, r"^-(0+)$", r"\1")
     return pa.DictionaryArray.from_arrays(column.indices, texts)
 
 
-def _as_utf8(texts: Any) -> Any:
-    """Bytes as text; what is not UTF-8 is missing, so that the row is dropped and the others are not."""
-    try:
-        return texts.cast(pa.string())
-    except pa.ArrowInvalid:
-        return pa.array([_decoded(cell) for cell in texts.to_pylist()], pa.string())
-
-
-def _decoded(cell: bytes) -> str | None:
-    try:
-        return cell.decode("utf-8")
-    except UnicodeDecodeError:
-        return None
+def _without_broken(column: Any) -> Any:
+    """Cells that were not UTF-8 are missing, so that their rows are dropped."""
+    broken = pa.compute.match_substring(column.dictionary, SUBSTITUTE)
+    texts = pa.compute.if_else(broken, pa.scalar(None, pa.string()), column.dictionary)
+    return pa.DictionaryArray.from_arrays(column.indices, texts)
 
 
 READERS: dict[str, Callable[[EventFile, int], Events]] = {

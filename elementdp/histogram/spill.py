@@ -23,12 +23,17 @@ Rows = tuple[NDArray[Any], ...]
 """Columns of the same length; the first is the key."""
 
 
-def temporary_file() -> Any:
-    """A file without a name in the folder for temporary files; if TMPDIR names no folder, that is said."""
+def temporary_folder() -> str:
+    """The folder that TMPDIR names, full or not; if it names none, that is said, and no other is taken instead."""
     chosen = os.environ.get("TMPDIR")
     if chosen and not os.path.isdir(chosen):  # noqa: PTH112 (tempfile would silently take another folder)
         raise ElementdpError(f"TMPDIR is {chosen!r}, which is not a folder: temporary files would go elsewhere")
-    return tempfile.TemporaryFile()
+    return chosen or tempfile.gettempdir()
+
+
+def temporary_file() -> Any:
+    """A file without a name in the folder for temporary files."""
+    return tempfile.TemporaryFile(dir=temporary_folder())
 
 
 class Spill:

@@ -36,7 +36,10 @@ def open_events(table: Any, batch_rows: int = BATCH_ROWS, form: str | None = Non
             f"__arrow_c_stream__, not a {type(table).__name__}"
         )
     rows = table.num_rows if isinstance(table, pa.Table) else 0
-    reader = pa.RecordBatchReader.from_stream(table)
+    try:
+        reader = pa.RecordBatchReader.from_stream(table)
+    except pa.ArrowException as error:  # such as a single column, which streams, too
+        raise TableError(f"the {type(table).__name__} given is no table with named columns ({error})") from error
     names = tuple(reader.schema.names)
     return Events("the table", names, lambda names, _: _from_stream(reader, names, batch_rows, rows))
 

@@ -16,6 +16,7 @@ import pytest
 from elementdp.errors import ArgumentError
 from elementdp.histogram import Budget, LocalEngine, PrivateHistogram, RowPolicy, TableError, private_histogram
 from elementdp.histogram.quotes import unterminated
+from elementdp.histogram.utf8 import Utf8Stream
 
 ROWS = [(f"user {k}", f"item {k % 5}") for k in range(200)]
 
@@ -103,6 +104,11 @@ def test_frames_of_other_libraries(library: str) -> None:
     table = pa.Table.from_pandas(frame())
     source = module.from_arrow(table)
     assert counts(source) == {f"item {k}": 40.0 for k in range(5)}
+
+
+def test_a_single_column_is_no_table() -> None:
+    with pytest.raises(TableError, match="the Series given is no table with named columns"):
+        release(frame()["item"])
 
 
 @pytest.mark.parametrize("form", ["csv", "tsv", "jsonl", "parquet"])
@@ -213,18 +219,28 @@ def test_text_that_is_not_utf8_is_a_bad_row_of_its_own(tmp_path: Path) -> None:
     good = [(f"u{k}", "item 1") for k in range(3)]
     for form, line in (("csv", b"%s,%s"), ("tsv", b"%s\t%s"), ("jsonl", b'{"user": "%s", "item": "%s"}')):
         rows = [line % (user.encode(), item.encode()) for user, item in good]
-        broken = [line % (b"caf\xe9", b"item 1"), line % (b"u4", b"\xff")]
+        broken = [line % (b"caf\xe9", b"item 1"), line % (b"u4", b"\xff"), line % (b"u5", b"\xff") + b",x\ty"]
         header = [] if form == "jsonl" else [b"user\titem".replace(b"\t", b"," if form == "csv" else b"\t")]
         (tmp_path / f"t.{form}").write_bytes(b"\n".join([*header, rows[0], *broken, *rows[1:]]) + b"\n")
         told: list[int] = []
         policy = RowPolicy(bad_rows="drop", tell=told.append)
         assert counts(tmp_path / f"t.{form}", policy=policy)["item 1"] == 3.0
-        assert told == [2]
-        with pytest.raises(TableError, match=r"(?i)utf"):
+        assert told == [3]
+        with pytest.raises(TableError, match=r"(?i)utf|columns"):
             release(tmp_path / f"t.{form}")
     (tmp_path / "names.csv").write_bytes(b"user,item,caf\xe9\nu,item 1,x\n")
-    with pytest.raises(TableError, match="names of the columns are not UTF-8"):
-        release(tmp_path / "names.csv")
+    assert counts(tmp_path / "names.csv")["item 1"] == 1.0  # nobody reads that column
+
+
+def test_only_bytes_that_are_not_utf8_are_substituted() -> None:
+    """Cut at every place and read in pieces of every length, a text stays itself."""
+    content = "naïve 😀, 日本".encode() + b"\xff\xe6\x97 end\xf0\x9f"
+    expected = "naïve 😀, 日本".encode() + b"\x1a\x1a\x1a end\x1a\x1a"
+    for size in range(1, len(content) + 2):
+        stream, found = Utf8Stream(io.BytesIO(content)), b""
+        while piece := stream.read(size):
+            found += piece
+        assert found == expected
 
 
 @pytest.mark.parametrize(

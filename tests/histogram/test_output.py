@@ -77,6 +77,14 @@ def test_through_a_link_the_target_is_replaced(tmp_path: Path) -> None:
     assert (tmp_path / "real" / "b.csv.guarantee.json").exists()
 
 
+def test_a_link_that_leads_to_itself_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").symlink_to(tmp_path / "b.csv")
+    (tmp_path / "b.csv").symlink_to(tmp_path / "a.csv")
+    for write in (lambda path: write_release(release(), path), lambda path: check_output(path, force=True)):
+        with pytest.raises(ArgumentError, match="output must be a file, not a symbolic link"):
+            write(tmp_path / "a.csv")
+
+
 def test_a_place_that_cannot_be_written_is_known_before_the_work(tmp_path: Path) -> None:
     (tmp_path / "a.csv").mkdir()
     with pytest.raises(ArgumentError, match="output"):

@@ -1,5 +1,7 @@
 """Rows on disk: every part whole, none larger than it must be, and no file left with a name."""
 
+import errno
+import os
 import tempfile
 from pathlib import Path
 
@@ -9,7 +11,7 @@ import pytest
 
 from elementdp.errors import ElementdpError
 from elementdp.histogram.projection import pair_sums
-from elementdp.histogram.spill import Sequential, Spill
+from elementdp.histogram.spill import Sequential, Spill, temporary_file
 from elementdp.histogram.text import hash_strings, mix
 
 
@@ -66,6 +68,23 @@ def test_a_folder_for_temporary_files_that_is_not_there_is_said(monkeypatch: pyt
     monkeypatch.setenv("TMPDIR", "/no/such/folder")
     with pytest.raises(ElementdpError, match="TMPDIR is '/no/such/folder', which is not a folder"):
         Spill(("u8", "u8"), pair_sums)
+
+
+def test_temporary_files_go_to_the_folder_named_and_to_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """tempfile takes another folder if it cannot write to this one, such as a full disk."""
+
+    def refuse(*arguments: object, **options: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", "/another/folder")
+    with temporary_file() as stream:
+        assert os.fstat(stream.fileno()).st_dev == tmp_path.stat().st_dev
+    monkeypatch.setattr(os, "open", refuse)
+    with pytest.raises(OSError, match="No space left"):
+        temporary_file()
 
 
 def test_few_files_are_open_at_once() -> None:

@@ -179,3 +179,13 @@ def test_extreme_noise_is_answered(sigma: float) -> None:
     run = RandomAllocation(sigma, 40, 20)
     band = account(run, 1e-6)
     assert 0 <= band.low <= band.up <= gaussian_epsilon(1e-6, 2 * math.sqrt(2) / sigma) * (1 + 1e-7)
+
+
+@pytest.mark.parametrize("sigma", [1e3, 1e4])
+def test_much_noise_makes_an_epoch_gaussian(sigma: float) -> None:
+    """Where σ is large, one step of B is as good as a shift of 1/σ√B: all ratios are near 1, far above the lattice's 0."""
+    run = RandomAllocation(sigma, 10, 10, relation=ADDED)
+    limit = gaussian_epsilon(1e-6, 1 / (sigma * math.sqrt(10)))
+    band = account(run, 1e-6)
+    assert band.low <= limit * (1 + 1e-3)
+    assert limit * (1 - 1e-3) <= band.up <= gaussian_epsilon(1e-6, 1 / sigma) * (1 + 1e-7)

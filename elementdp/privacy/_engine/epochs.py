@@ -94,12 +94,13 @@ class _Sum:
     def over(self, thresholds: Floats) -> Floats:
         """An upper bound of E(S − c)₊ for each threshold c."""
         size = len(self.mass)
-        values = self.h * (self.first + np.arange(size))
+        thresholds = thresholds - self.h * self.first  # from the lowest value on, lest large sums take the digits
+        values = self.h * np.arange(size)
         masses = np.append(np.cumsum(self.mass[::-1])[::-1], 0.0)
         means = np.append(np.cumsum((self.mass * values)[::-1])[::-1], 0.0)
-        place = np.clip(np.ceil(thresholds / self.h) - self.first, 0, size).astype(np.int64)
+        place = np.clip(np.ceil(thresholds / self.h), 0, size).astype(np.int64)
         left = (size - place).astype(float)
-        before = np.maximum(values[0] - thresholds, 0.0)
+        before = np.maximum(-thresholds, 0.0)
         rounding = self.error * left * (left * self.h + before) + 3 * math.exp(-_FOLDED) * (size * self.h + before)
         return np.asarray(np.maximum(means[place] - thresholds * masses[place], 0.0) + rounding)
 
@@ -198,11 +199,18 @@ class _Values:
         return np.asarray(sums[0].over(thresholds) + made * (one + rest))
 
     def under(self, thresholds: Floats) -> Floats:
-        """An upper bound of E(c − Σ W)₊ for each threshold c, where W = L; big values are lowered to the bound."""
+        """An upper bound of E(c − Σ W)₊ for each threshold c, where W = L; big values are lowered to the bound.
+
+        A value that was raised to the lowest one, b, had taken b from the sum at most.
+        """
         index, mass, h = self.lattice()
         mass[-1] += float(ndtr(-self.start(h * float(index[-1]))))
         sums = _Sum.both(index, mass, self.epoch.made, h)
-        return np.full(len(thresholds), math.inf) if sums is None else sums[0].mirrored().over(-thresholds)
+        if sums is None:
+            return np.full(len(thresholds), math.inf)
+        lowest = h * float(index[0])
+        raised = self.epoch.made * lowest * float(ndtr(self.start(lowest))) if lowest else 0.0
+        return np.asarray(sums[0].mirrored().over(-thresholds) + raised)
 
     def lattice(self) -> tuple[NDArray[np.int64], Floats, float]:
         """Indices, masses and unit h of W without its big values; values below the lowest index are raised to it."""
@@ -214,7 +222,7 @@ class _Values:
         h = min(1.0, share) * deviation / _FINENESS
         top = max(1, math.ceil(self.value(self.big) / h))
         lowest = max(top, 720, min(math.ceil(self.value(self.far) / h), round(_DEEPEST / root)))
-        bottom = max(math.floor(self.value(-self.far) / h), -lowest) if self.gain else 0
+        bottom = max(math.floor(self.value(-self.far) / h), -lowest)
         index = np.arange(bottom, min(top, bottom + _LONGEST) + 1)
         mass = to_ends(*self.spread(np.asarray(h * index, dtype=float)))
         mass[0] += float(ndtr(self.start(h * bottom)))
