@@ -183,7 +183,7 @@ def test_extreme_noise_is_answered(sigma: float) -> None:
 
 @pytest.mark.parametrize("sigma", [1e3, 1e4])
 def test_much_noise_makes_an_epoch_gaussian(sigma: float) -> None:
-    """Where σ is large, one step of B is as good as a shift of 1/σ√B: all ratios are near 1, far above the lattice's 0."""
+    """Where σ is large, one step of B is as good as a shift of 1/σ√B: all ratios are near 1, far above 0."""
     run = RandomAllocation(sigma, 10, 10, relation=ADDED)
     limit = gaussian_epsilon(1e-6, 1 / (sigma * math.sqrt(10)))
     band = account(run, 1e-6)
