@@ -255,7 +255,7 @@ class CoinsPage:
                     xerr=[Z_95 * one.standard_error for one in seen],
                     ls="none",
                     label=way,
-                    **(user if way == USER_LEVEL else marks(way)),
+                    **(user if way == USER_LEVEL else marks(way, ring=6)),
                     capsize=2,
                 )
             axis.set_yticks(range(len(names)), names)

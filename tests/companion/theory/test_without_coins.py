@@ -15,6 +15,7 @@ from elementdp.companion.theory.exhibits.without_coins import (
     attacked,
     epsilon_against_epochs,
     noise_against_epochs,
+    what_ways_need,
     which_is_better,
 )
 from elementdp.privacy import Correlation, gaussian_mu
@@ -43,6 +44,10 @@ def test_exhibits_cite_what_they_draw() -> None:
     shown = noise_against_epochs([1, 3], 20, 2.0, 1e-5, 4)
     gains = [float(row[3]) / float(row[2]) for row in shown.rows]  # type: ignore[arg-type]
     assert shown.numbers["coins-gain"] == f"{min(gains):.2f} to {max(gains):.2f}"
+    told = {row[0]: row[1] for row in what_ways_need(shown).rows}
+    short = [float(row[3]) / float(row[4]) for row in shown.rows]  # type: ignore[arg-type]
+    low, high = (float(end) for end in str(told[CORRELATED]).split(" to "))
+    assert (low, high) == pytest.approx((min(short), max(short)), rel=0.02)
     assert [row[0] for row in epsilon_against_epochs([1, 3], 20, 4.0, 1e-5, 4).rows] == [1, 3]
     better = which_is_better(WORK, 4.0, np.linspace(0.02, 5, 40))
     assert 0 < float(str(better.numbers["coins-crossing"])) < 5

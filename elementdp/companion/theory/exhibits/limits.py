@@ -8,7 +8,7 @@ import numpy as np
 from scipy import stats
 
 from elementdp.companion.exhibit import Exhibit
-from elementdp.companion.style import PALETTE
+from elementdp.companion.style import INK, PALETTE
 from elementdp.companion.theory.agreement import projections, simulation_error
 from elementdp.companion.theory.iteration import NoisySteps, Scheme
 from elementdp.companion.theory.linearised import finite_covariance, relative_gap
@@ -92,6 +92,41 @@ class SimulatedGrid:
     def at(self, name: str, gamma: float, beta: float, sigma: float) -> LawCell:
         """One cell."""
         return next(c for c in self.cells[name] if (c.gamma, c.setting.beta, c.setting.sigma) == (gamma, beta, sigma))
+
+    def parts(self, beta: float = 0.75, sigma: float = 2.0) -> Exhibit:
+        """The three parts of the limiting variance against the number of passes, and what the runs had."""
+        figure, panels = plt.subplots(1, 2, figsize=(6, 4.0), sharey=True)
+        names, looks = (
+            ("the sample", "the draws from it", "the noise"),
+            (("grey", ""), ("blue", "//"), ("orange", "..")),
+        )
+        places, band, rows = np.arange(len(GAMMAS)), simulation_error(self.replications) / np.sqrt(2), []
+        for axes, (name, problem) in zip(panels, self.problems.items(), strict=True):
+            best = np.linalg.inv(problem.sandwich(problem.covariance(problem.optimum)))
+            noise = sigma**2 * float(np.trace(best @ problem.sandwich(np.eye(problem.dimension)))) / problem.dimension
+            parts = [np.ones(len(GAMMAS)), 1 / np.array(GAMMAS), noise / np.array(GAMMAS)]
+            for i, (colour, hatch) in enumerate(looks):
+                style = {"color": PALETTE[colour], "alpha": 0.55, "hatch": hatch, "width": 0.62, "edgecolor": INK}
+                axes.bar(places, parts[i], bottom=sum(parts[:i]), label=names[i], **style)
+            cells = [self.at(name, gamma, beta, sigma) for gamma in GAMMAS]
+            seen = [float(np.trace(best @ np.cov(c.draws.T))) / problem.dimension for c in cells]
+            bars = [band * value for value in seen]
+            axes.errorbar(places, seen, yerr=bars, color=INK, marker="o", ls="none", capsize=3, label="simulated")
+            axes.set(title=name, xlabel="passes over the data, γ", xticks=places, xticklabels=_TICKS)
+            rows += [(name, _TICKS[i], *(float(part[i]) for part in parts), seen[i]) for i in range(len(GAMMAS))]
+        panels[0].set_ylabel("variance / best possible")
+        figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+        return Exhibit(
+            name="fig-parts",
+            figure=figure,
+            alt="Stacked bars of the variance against passes for both problems: the sample's part stays 1, those of "
+            "draws and noise shrink like one over the passes; dots of simulated runs lie near the tops.",
+            caption="The variance of the average of noisy steps over that of the best estimator, by its three parts; "
+            f"β = {beta:g}, σ = {sigma:g}. Bars: the limit of Theorem 1. Dots: {self.replications} runs each with "
+            f"n = {self.n}, and their 99% simulation error.",
+            header=("problem", "passes γ", *names, "simulated in all"),
+            rows=rows,
+        )
 
     def cloud(self) -> Exhibit:
         """Scaled errors of the robust problem, with the ellipse of the theorem and the best possible one."""

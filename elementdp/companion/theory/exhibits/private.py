@@ -119,6 +119,7 @@ def measured_constant(levels: Sequence[float], sizes: Sequence[int], m: int, del
         rows.append([f"{level:.3g}", *(v for t, f in zip(true, stated, strict=True) for v in (t, f, t / f))])
     allowed = max((ratio for level, ratio in ratios.items() if level**2 >= 2), default=math.nan)
     return Exhibit(
+        name="tab-measured-constant",
         caption="Pairs sampled: the measured O(1)",
         header=("σ", *(f"{what}, n = {n}" for n in sizes for what in ("true ε", "ε(σ)", "ratio"))),
         rows=rows,
@@ -203,6 +204,7 @@ def partition_optima() -> Exhibit:
     well, bad = partition_effects(MIXED), partition_effects(MIXED, right=False)
     rows = [[name, *("({:.4f}, {:.4f})".format(*group[name].optimum) for group in (well, bad))] for name in PARTITIONS]
     return Exhibit(
+        name="tab-partition-optima",
         caption="Where the element-level risk is smallest (exact enumeration)",
         header=("partition", "θ*, model right", "θ*, model wrong"),
         rows=rows,

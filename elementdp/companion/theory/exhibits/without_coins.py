@@ -38,11 +38,13 @@ LOOKS_OF_WAYS = {
 """How each way is drawn, here and where experiments are compared."""
 
 
-def marks(way: str) -> dict[str, object]:
+def marks(way: str, ring: float = 10) -> dict[str, object]:
     """The marker of a way; allocated pairs are so close to sampled ones that theirs is a ring around the other."""
     look = LOOKS_OF_WAYS[way]
-    ring: dict[str, object] = {"markersize": 10, "markerfacecolor": "none", "markeredgewidth": 1.6}
-    return {"color": look.colour, "marker": look.marker, **(ring if way == ALLOCATED else {})}
+    found: dict[str, object] = {"color": look.colour, "marker": look.marker}
+    if way == ALLOCATED:
+        found |= {"markersize": ring, "markerfacecolor": "none", "markeredgewidth": 1.6}
+    return found
 
 
 @dataclass(frozen=True)
@@ -151,10 +153,53 @@ def noise_against_epochs(epochs: Sequence[int], batches: int, epsilon: float, de
     )
 
 
+_DRAWN = {
+    USERS: ("a coin for each user in each step", "the user, or the server"),
+    ORDER: ("nothing", "nobody"),
+    CORRELATED: ("nothing", "nobody; the server keeps some past noise, as secret as the data"),
+    PAIRS: ("a coin for each pair in each step", "whoever holds the pair"),
+    ALLOCATED: ("one of the steps for each pair in each epoch", "whoever holds the pair"),
+}
+
+
+def what_ways_need(noise: Exhibit) -> Exhibit:
+    """The noise of each way, from :func:`noise_against_epochs`, beside what the way needs."""
+    keys = {USERS: "users", ORDER: "order", CORRELATED: "short", ALLOCATED: "allocated"}
+    factors = {way: noise.numbers[f"coins-{key}"] for way, key in keys.items()}
+    return Exhibit(
+        name="tab-coins-needs",
+        caption="What each way takes and needs. What is drawn has to stay hidden from everybody who sees a release.",
+        header=["way", "noise over that of pairs sampled", "what is drawn", "who draws it"],
+        rows=[(way, factors.get(way, "1"), *_DRAWN[way]) for way in LOOKS_OF_WAYS],
+    )
+
+
 def _factors(ones: Sequence[float], others: Sequence[float]) -> str:
     """The range of the factors between two curves."""
     found = [one / other for one, other in zip(ones, others, strict=True)]
     return f"{min(found):.2f} to {max(found):.2f}"
+
+
+def noise_by_rate(rates: Sequence[float], curves: Mapping[str, Sequence[float]], users: int, about: str) -> Exhibit:
+    """The noise over the users of a step against the rate, by way; ``about`` says what is the same for all."""
+    figure, axis = plt.subplots(figsize=(6.0, 4.2))
+    relative = {way: [one / (q * users) for one, q in zip(found, rates, strict=True)] for way, found in curves.items()}
+    for way, found in relative.items():
+        axis.loglog(rates, found, ls=LOOKS_OF_WAYS[way].dash, label=way, **marks(way))
+    axis.set_xticks(list(rates), [f"{q:g}" for q in rates])
+    axis.minorticks_off()
+    axis.set(xlabel="sampling rate q, or one over the batches", ylabel="noise over users in a step, σ/(qn)")
+    figure.legend(loc="outside lower center", ncols=1)
+    ends = "; ".join(f"{way} from {found[0]:.2g} to {found[-1]:.2g}" for way, found in relative.items())
+    return Exhibit(
+        name="fig-howto-noise",
+        figure=figure,
+        alt=f"Noise over the users of a step against the rate, both logarithmic; it falls for every way: {ends}.",
+        caption=f"The noise that a promise takes, divided by the users of a step; {about}.",
+        header=["q", *curves],
+        rows=[(f"{q:g}", *(f"{found[i]:.3g}" for found in curves.values())) for i, q in enumerate(rates)],
+        fold="The noise σ behind this figure",
+    )
 
 
 def which_is_better(work: Work, sigma: float, epsilons: Sequence[float]) -> Exhibit:
