@@ -52,6 +52,8 @@ def _what(cell: NotebookNode) -> str:
     """What a reader finds behind the fold of a cell."""
     if "parameters" in cell.metadata.get("tags", []):
         return "the parameters of this page"
+    if "hide-output" in cell.metadata.get("tags", []):
+        return "the {type}"  # two folds: the source, and the outputs
     return (
         "the imports" if cell.source.startswith(("import ", "from ")) and "use_style()" in cell.source else "the code"
     )

@@ -36,15 +36,15 @@ def _legend(
 
 
 def _finding(name: str, facts: list[Fact], statement: Experiment) -> Finding:
-    """The facts, those of the recorded run added; sentences it does not decide are named in the repair."""
+    """The facts, those of the recorded run added; how many sentences it does not decide is said in the repair."""
     from elementdp.companion.experiments.images import recorded_results, section_sentences
 
-    still: list[str] = []
+    still = 0  # sentences that stay open
     runs, _ = recorded_results(name)
     if runs and statement.sentences:
         for row in section_sentences(name):
             if row.holds is None:
-                still.append(f"“{row.said}”")
+                still += 1
             else:
                 role = Role.REPAIRED if row.repaired else Role.PRINTED
                 facts.append(Fact(role, f"“{row.said}” (recorded): {row.found}.", row.holds))
@@ -53,7 +53,7 @@ def _finding(name: str, facts: list[Fact], statement: Experiment) -> Finding:
         "printed noise."
     )
     if still:
-        repair += " Not decided by the recorded runs: " + " ".join(still)
+        repair += f" The recorded runs do not decide {still} sentences, which its page lists."
     return Finding(tuple(facts), repair, Gap.ASSUMPTION)
 
 

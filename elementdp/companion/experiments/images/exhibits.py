@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from elementdp.companion.exhibit import Exhibit
 from elementdp.companion.experiments.bars import BARS_SAY, PAPER_BAR, Z_95
@@ -21,6 +22,9 @@ from elementdp.companion.experiments.images.variants import Accounting
 from elementdp.companion.experiments.recorded import Recorded
 from elementdp.companion.experiments.sentence import Sentence, sentence_row
 from elementdp.companion.style import LOOKS, PALETTE
+
+BELOW = 8.0
+"""How many points below the worst end an axis of accuracies begins."""
 
 
 def legend_curves(
@@ -48,6 +52,8 @@ def paper_figure(panels: Mapping[str, Mapping[str, Sequence[RunResult]]], value:
     for axis, (title, curves) in zip(axes.flat, panels.items(), strict=True):
         draw_legend_curves(axis, curves, value)
         axis.set(xlabel="iteration", ylabel=ylabel, title=title)
+        axis.xaxis.set_major_locator(MaxNLocator(5))
+        axis.xaxis.set_major_formatter("{x:,.0f}")
         columns = 2 if max(map(len, curves)) < 34 else 1
         axis.legend(loc="upper center", bbox_to_anchor=(0.45, -0.16), ncols=columns, frameon=False)
     return drawing
@@ -88,6 +94,10 @@ def repeated_curves(
         ylabel=f"top-{best} accuracy − non-private (points)" if base else f"best top-{best} accuracy so far (%)",
         title=f"ε = {min(one.epsilon for some in groups for one in some):g}, {groups[0][0].k}/{groups[0][0].clusters}",
     )
+    axis.xaxis.set_major_locator(MaxNLocator(4))
+    axis.xaxis.set_major_formatter("{x:,.0f}")
+    if not base:  # a curve begins far below where it ends, and the ends are what is compared
+        axis.set_ylim(bottom=100 * min(one.reached for some in groups for one in some) - BELOW)
     if base:
         axis.axhline(0, color=LOOKS["non-private"].colour, linewidth=1)
     axis.legend(loc="upper center", bbox_to_anchor=(0.45, -0.15), frameon=False)
