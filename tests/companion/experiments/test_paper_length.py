@@ -57,14 +57,17 @@ def test_all_features_are_the_main_figure_only_once_both_units_have_them(folder)
     paper = PaperLength.read("photos", folder)
     assert paper.width == 256 and [other.width for other in paper.others] == [2_048]
     _, widths, _ = shown(paper)
-    assert "d = 2,048, user level and" in widths.numbers["photos-paper-missing"]
+    assert "d = 2,048, user level, element level" in widths.numbers["photos-paper-missing"]
     assert ("element, pairs sampled, true ε", "2,048", 1) in {row[:3] for row in widths.rows}
 
     add_full(folder, "-user")
     paper = PaperLength.read("photos", folder)
     assert paper.width == 2_048 and [other.width for other in paper.others] == [256]
     assert "d = 2,048" in shown(paper)[0].caption
-    assert shown(paper)[0].numbers["photos-paper-plain"] == "(not run)"
+    numbers = shown(paper)[0].numbers
+    assert numbers["photos-paper-plain"] == "(not run)" and numbers["photos-paper-rest"] == ""
+    lacking = "element level with whole users sampled, element level as printed and training without privacy"
+    assert numbers["photos-paper-lacking"] == f"Not run at this length with d = 2,048: {lacking}."
 
 
 def test_runs_made_once_are_compared_by_the_spread_of_the_repeated_ones(folder):

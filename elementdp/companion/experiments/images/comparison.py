@@ -117,7 +117,7 @@ def repeated(
     names = [name(one) + (f", n = {one.users:,}" if crowds else "") for one in (better[0], worse[0])]
     more = (
         f"{names[0]}: {100 * a.mean():.1f} %, {names[1]}: {100 * b.mean():.1f} %; "
-        f"{lengths([better[0], worse[0]])}; repetitions: {len(a)} and {len(b)}"
+        f"{lengths([better[0], worse[0]])}; repetitions: {len(a)} and {len(b)}; ± is over runs, on the same test photos"
     )
     gap, bar = difference(better, worse, spread)
     if math.isnan(bar):

@@ -26,7 +26,7 @@ from elementdp.companion.experiments.images.results import recorded_results, res
 from elementdp.companion.experiments.images.running import RunResult
 from elementdp.companion.experiments.images.tuning import at_rate
 from elementdp.companion.experiments.images.variants import Accounting, Schedule, Variant, noise_for, true_epsilon
-from elementdp.companion.experiments.images.widths import NOT_RUN, bar_of, gain_in_words, widths_exhibit
+from elementdp.companion.experiments.images.widths import NOT_RUN, bar_of, gain_in_words, listed, widths_exhibit
 from elementdp.companion.experiments.recorded import Recorded
 from elementdp.privacy import Unit
 
@@ -165,7 +165,10 @@ class PaperLength(LongRuns):
             "rates": f"{common:g}{others}",
             "repetitions": min(map(len, self.groups)),
             "doubts": self._doubts(),
-            "lacking": f"Not run at this length: {' and '.join(self.missing)}." if self.missing else "",
+            "rest": self._rest(),
+            "lacking": f"Not run at this length with d = {self.width:,}: {listed(self.missing)}."
+            if self.missing
+            else "",
             "width": f"{self.width:,}",
             "tests": f"{self.size['tests'] // 2:,}",
         }
@@ -200,16 +203,28 @@ class PaperLength(LongRuns):
         return {"before": f"{self._before:,}", "judged": judged, **numbers}
 
     def _doubts(self) -> str:
-        """What the tuning left open, in sentences: variants with one step size, and with the largest of those tried."""
+        """What the tuning left open, in sentences: variants with one step size, or with an end of those tried."""
         groups = [some[0] for some in self.groups]
         alone = [one.kind for one in groups if not one.tried]
-        top = [one.kind for one in groups if one.tried and one.step >= max(step for step, *_ in one.tried)]
         said = [f"Only one step size was run for: {'; '.join(alone)}."] if alone else []
-        if top:
-            said.append(
-                f"The largest step size tried did best, so that a larger one might do better, for: {'; '.join(top)}."
-            )
+        for word, end in (("smallest", min), ("largest", max)):
+            there = [one.kind for one in groups if one.tried and one.step == end(step for step, *_ in one.tried)]
+            if there:
+                said.append(
+                    f"The {word} step size tried did best, and one beyond it might do better, for: {'; '.join(there)}."
+                )
         return " ".join(said)
+
+    def _rest(self) -> str:
+        """How well the variants beside the two that are compared did, in a sentence; those not run are left out."""
+        words = {
+            PLAIN: "without privacy",
+            SAMPLED: "with whole users sampled, as in the paper, but at a true ε",
+            AS_PRINTED: "as printed, where the legend's ε is not the true one",
+        }
+        own = self.own
+        said = [f"{100 * mean_reached(own[kind]):.1f} % {text}" for kind, text in words.items() if kind in own]
+        return f"It is {listed(said)}." if said else ""
 
     def _named(self, numbers: Mapping[str, object]) -> dict[str, object]:
         return {f"{self.section}-paper-{name}": value for name, value in numbers.items()}

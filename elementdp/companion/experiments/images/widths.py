@@ -52,6 +52,11 @@ def widths_exhibit(runs: LongRuns, best: int) -> Exhibit:
     )
 
 
+def listed(parts: Sequence[str]) -> str:
+    """Parts of a sentence one after the other: a, b and c."""
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+
+
 def bar_of(some: Sequence[RunResult]) -> float | str:
     """The 95 % bar of the mean of repetitions, in points; a dash for one run."""
     if len(some) == 1:
@@ -103,7 +108,7 @@ def _said(runs: LongRuns, lost: Sequence[float]) -> str:
 
 def _missing(everyone: Sequence[LongRuns]) -> str:
     """Which of the variants that carry the argument were not run with which width, in a sentence."""
-    lacking = [f"with d = {one.width:,}, {' and '.join(one.missing)}" for one in everyone if one.missing]
+    lacking = [f"with d = {one.width:,}, {listed(one.missing)}" for one in everyone if one.missing]
     if len(everyone) == 1:
         lacking.append("features of any other width")
     return f"Not run: {'; '.join(lacking)}." if lacking else "Every variant was run with both widths."
