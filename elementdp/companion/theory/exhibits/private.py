@@ -85,11 +85,13 @@ def privacy_rate(
     )
     ten = [account(run(Sampler.POISSON_USERS, n, m, 1.0, sigma, 10), delta) for n in bounded_sizes]
     figure, axes = plt.subplots(figsize=(6, 4.8))
-    axes.loglog(sizes, users, color=USERS.colour, marker="s", label="users sampled, any number of elements")
+    look = {"color": USERS.colour, "marker": USERS.marker, "ls": USERS.dash}
+    axes.loglog(sizes, users, label="users sampled, any number of elements", **look)
     low, up = [b.low for b in ten], [b.up for b in ten]
     axes.fill_between(bounded_sizes, low, up, color=USERS.colour, alpha=0.35, lw=0, label="users sampled, M = 10")
-    axes.loglog(sizes, printed, color=PRINTED.colour, linestyle="--", label="printed ε(σ)")
-    axes.loglog(sizes, pairs, color=PAIRS.colour, marker="o", label="pairs sampled (repaired)")
+    axes.loglog(sizes, printed, color=PRINTED.colour, ls=PRINTED.dash, label="printed ε(σ)")
+    look = {"color": PAIRS.colour, "marker": PAIRS.marker, "ls": PAIRS.dash}
+    axes.loglog(sizes, pairs, label="pairs sampled (repaired)", **look)
     axes.set(xlabel="users n", ylabel=f"element-level ε at δ = {power_of_ten(delta)}")
     figure.legend(loc="outside lower center", ncols=1)
     return Exhibit(
@@ -145,9 +147,9 @@ def equal_epsilon(n: int, m: int, delta: float, levels: Sequence[float]) -> Exhi
 
     curves = {
         "printed, ε as claimed": (points(Sampler.POISSON_USERS, None, stated=True), PRINTED.colour, "", "--"),
-        "printed, true ε": (points(Sampler.POISSON_USERS, None), USERS.colour, "s", "-"),
+        "printed, true ε": (points(Sampler.POISSON_USERS, None), USERS.colour, USERS.marker, USERS.dash),
         "printed, true ε, M = 3": (points(Sampler.POISSON_USERS, 3), USERS.colour, "v", "-."),
-        "repaired, true ε": (points(Sampler.POISSON_PAIRS, None), PAIRS.colour, "o", "-"),
+        "repaired, true ε": (points(Sampler.POISSON_PAIRS, None), PAIRS.colour, PAIRS.marker, PAIRS.dash),
     }
     figure, axes = plt.subplots(figsize=(6, 5))
     for name, (found, colour, marker, dash) in curves.items():
