@@ -92,3 +92,33 @@ def test_a_clipped_sum_does_not_depend_on_the_number_of_threads():
         torch.set_num_threads(threads)
     for other in found[1:]:
         assert all(torch.equal(a, b) for a, b in zip(found[0], other, strict=True))
+
+
+class Texts(nn.Module):
+    """Linear layers at every position, large enough for oneDNN, and an activation that works in place."""
+
+    def __init__(self, places):
+        super().__init__()
+        self.inner, self.out = nn.Linear(64, 128), nn.Linear(128, 5)
+        self.places = nn.Parameter(torch.randn(1, 12, 64)) if places else 0
+
+    def forward(self, x):
+        return self.out(torch.relu_(self.inner(x + self.places)).mean(1))
+
+
+@pytest.mark.usefixtures("_build")
+@pytest.mark.parametrize("places", [False, True], ids=["rules alone", "a parameter without a rule"])
+def test_linear_layers_by_faster_products_have_the_same_clipped_sum(places):
+    torch.manual_seed(0)
+    model = Texts(places)
+    batch = Batch.of(torch.randn(64, 12, 64), torch.randint(5, (64,)), (4,) * 16)
+    forward = dict(vars(model.inner))
+    found = {
+        method: GroupClipper(model, nn.CrossEntropyLoss(reduction="none"), 0.1, method=method)(batch)
+        for method in ("fast", "loop")
+    }
+    scale = max(float(g.abs().max()) for g in found["loop"].gradients)
+    for one, other in zip(found["fast"].gradients, found["loop"].gradients, strict=True):
+        assert float((one - other).abs().max()) <= 1e-5 * scale
+    assert torch.allclose(found["fast"].norms, found["loop"].norms, rtol=1e-4)
+    assert forward.keys() == vars(model.inner).keys()  # the layer is left as it was

@@ -74,7 +74,7 @@ class Beside:
         one: Pair = (each(groups[0], lambda t: t[0]), each(groups[1], lambda t: t[0]))
         with torch.no_grad(), Taps(self.rules, None) as shapes:
             losses_with(self.model, {}, self.loss, one)
-        zeros = [torch.zeros_like(output) for output in shapes.outputs]
+        zeros = [output.new_zeros(()).expand_as(output) for output in shapes.outputs]
 
         def mean_loss(
             free: dict[str, Tensor], zeros: list[Tensor], inputs: Rows, targets: Rows

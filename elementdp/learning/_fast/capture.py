@@ -9,6 +9,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
+from elementdp.learning._fast.linear import affine_forward
 from elementdp.learning._fast.products import Call
 from elementdp.learning._fast.recurrent import RecurrentCell, Watch, can_unroll, unrolled
 from elementdp.learning.rows import Rows, call
@@ -25,7 +26,7 @@ class CaptureError(Exception):
 class Hooked(Watch):
     """Hooks on layers for one pass: what goes in and out is seen, and parameters are leaves of their own meanwhile.
 
-    Recurrent layers are unrolled into their cells.
+    Recurrent layers are unrolled into their cells, and linear ones take faster products.
     """
 
     vectorizes = False
@@ -33,13 +34,16 @@ class Hooked(Watch):
     def __init__(self, layers: Iterable[nn.Module]) -> None:
         self._own: dict[nn.Module, dict[str, nn.Parameter | None]] = {}
         self._handles = []
-        self._unrolled: list[nn.Module] = []
+        self._replaced: list[nn.Module] = []
         for layer in layers:
             if can_unroll(layer):
                 assert isinstance(layer, nn.RNNBase)
                 layer.__dict__["forward"] = unrolled(layer, self)
-                self._unrolled.append(layer)
+                self._replaced.append(layer)
                 continue
+            if type(layer) is nn.Linear and "forward" not in vars(layer):
+                layer.__dict__["forward"] = affine_forward(layer)
+                self._replaced.append(layer)
             self._handles += [layer.register_forward_pre_hook(self._enter), layer.register_forward_hook(self._exit)]
 
     @abstractmethod
@@ -62,7 +66,7 @@ class Hooked(Watch):
     def __exit__(self, *_: object) -> None:
         for module, own in self._own.items():  # a pass that failed within a layer
             module._parameters.update(own)
-        for layer in self._unrolled:
+        for layer in self._replaced:
             del layer.__dict__["forward"]
         for handle in self._handles:
             handle.remove()

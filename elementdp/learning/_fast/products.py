@@ -89,14 +89,15 @@ def uses_onednn(rows: int, inner: int, columns: int, like: Tensor) -> bool:
     return enough and _onednn is not None and like.dtype is torch.float32 and like.device.type == "cpu"
 
 
-def times(left: Tensor, right: Tensor) -> Tensor:
-    """left @ right, of constants. torch takes MKL for it, which halves its speed where it does not know the processor.
+def times(left: Tensor, right: Tensor, added: Tensor | None = None) -> Tensor:
+    """left @ right + added, of constants.
 
-    oneDNN's product, which torch compiles its own models to, is as exact.
+    torch takes MKL for it, which halves its speed where it does not know the processor. oneDNN's product, which torch
+    compiles its own models to, is as exact.
     """
     if not uses_onednn(len(left), left.shape[1], right.shape[1], left) or _onednn is None:
-        return left @ right
-    return _onednn(left, right.mT, None, "none", [], "")  # type: ignore[no-any-return]
+        return left @ right if added is None else torch.addmm(added, left, right)
+    return _onednn(left, right.mT, added, "none", [], "")  # type: ignore[no-any-return]
 
 
 def product(left: Tensor, right: Tensor, keep: int) -> Tensor:
