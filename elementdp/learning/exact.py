@@ -6,12 +6,13 @@ added up as 64-bit integers, and every coordinate gets a draw of round(σR·G), 
 
 **Why it has the guarantee of the Gaussian mechanism, with no further δ.**
 
-1. *Each vector has norm at most R.* Coordinates are whole numbers held in float64. The norm computed from them, a root
-   of d squares added in any order, is within a factor 1 ± (d + 3)·2⁻⁵³ of the true one. For d ≤ 2³⁰ coordinates, a
-   computed norm of at most R(1 - 2⁻²²) therefore means a true one of at most R. Whatever went wrong before (norms,
-   factors, a whole gradient), this is checked on the very numbers that are added.
+1. *Each vector has norm at most R.* Coordinates are whole numbers, since a float that is truncated is one in any
+   precision. The norm computed from them in float64, a root of d squares added in any order, with roots of parts taken
+   and squared again, is within a factor 1 ± (d + 8)·2⁻⁵³ of the true one. For d ≤ 2³⁰ coordinates, a computed norm of
+   at most R(1 - 2⁻²²) therefore means a true one of at most R. Whatever went wrong before (norms, factors, a whole
+   gradient), this is checked on the very numbers that are added.
 2. *The sum is exact.* Whole numbers of at most 2³⁰ are added without rounding, in any order and by any number of
-   processes: in float64 within a piece of at most 2²³ groups, in 64-bit integers between pieces.
+   processes: in float64 within a batch of at most 2²³ groups, in 64-bit integers between processes.
 3. *So replacing one element moves the sum by at most 2R*, as replacing one vector of norm ρ moves a sum by 2ρ. This
    needs that a group's vector is a function of that group. With ``method="loop"``, one pass for each group over rows
    in memory of their own, it is, if the kernels are deterministic. Vectorized passes take groups together, and a kernel
@@ -40,6 +41,8 @@ from elementdp.learning.randomness import Purpose, Randomness, Stream
 RADIUS = 2**30
 """R: what ρ is in grid steps."""
 MOST_COORDINATES = 2**30
+MOST_GROUPS = 2**23
+"""So many whole numbers of at most 2³⁰ float64 adds up without rounding: no sum is beyond 2⁵³."""
 LARGEST_SIGMA = 1e5
 """Beyond it a draw would not fit into the 53 bits that are compared below."""
 
@@ -86,6 +89,12 @@ def _settled(scale: float, bits: int, stream: Stream) -> int:
             return low
 
 
+def _sizes(vectors: Sequence[Tensor]) -> Tensor:
+    """The norms of the groups' vectors, added up in float64."""
+    parts = [torch.linalg.vector_norm(v.reshape(len(v), -1), dim=1, dtype=torch.float64) for v in vectors]
+    return torch.stack(parts).square().sum(0).sqrt()
+
+
 class ExactArithmetic:
     """Whole numbers: the release is one of them, and its guarantee is proved for the numbers a computer has."""
 
@@ -96,34 +105,31 @@ class ExactArithmetic:
 
     def sum(self, clipper: GroupClipper, batch: Batch, step: float) -> ClippedSum:
         """Every group's Δ on the grid and within R, added up as integers."""
-        shapes = [p.shape for p in clipper.parameters]
-        if sum(shape.numel() for shape in shapes) > MOST_COORDINATES:
+        if sum(p.numel() for p in clipper.parameters) > MOST_COORDINATES:
             raise ArgumentError("noise", "exact", "float for a model of more than 2^30 parameters")
-        total = torch.zeros(sum(shape.numel() for shape in shapes), dtype=torch.int64, device=clipper.device)
+        if len(batch.sizes) > MOST_GROUPS:
+            raise ArgumentError("noise", "exact", "float for more than 2^23 groups in a step")
+        total = [torch.zeros_like(p, dtype=torch.float64) for p in clipper.parameters]
         norms, losses = [torch.zeros(0, dtype=torch.float64)], [torch.zeros(0)]
         for gradients, means in clipper.each_group(batch, step):
-            assert len(means) <= 2**23
-            rows = torch.cat([g.reshape(len(g), -1) for g in gradients], 1).double()
-            size = torch.linalg.vector_norm(rows, dim=1)
+            size = _sizes(gradients)
             finite = size.isfinite() & means.isfinite()
-            total += self._inside(rows, size, finite)
+            for so_far, grid in zip(total, self._inside(gradients, size, finite), strict=True):
+                so_far += grid[0] if len(grid) == 1 else grid.sum(0, dtype=torch.float64)
             norms.append(torch.where(finite, size, torch.inf).cpu())
             losses.append(means.cpu())
-        parts = torch.split(total, [shape.numel() for shape in shapes])
-        whole = [part.view(shape) for part, shape in zip(parts, shapes, strict=True)]
-        return ClippedSum(whole, torch.cat(norms), torch.cat(losses))
+        return ClippedSum([part.to(torch.int64) for part in total], torch.cat(norms), torch.cat(losses))
 
-    def _inside(self, rows: Tensor, size: Tensor, finite: Tensor) -> Tensor:
-        """The sum of the groups' vectors on the grid, those left out that are not finite or too long; in place.
-
-        Float64 adds whole numbers without rounding as long as no sum reaches 2⁵³: for 2²³ groups.
-        """
+    def _inside(self, gradients: Sequence[Tensor], size: Tensor, finite: Tensor) -> list[Tensor]:
+        """The groups' vectors on the grid, zero for those that are not finite or too long."""
         factor = (1 - 2.0**-20) * RADIUS / torch.maximum(size, torch.full_like(size, self.rho))
-        grid = rows.mul_(factor[:, None]).trunc_()
-        fits = finite & (torch.linalg.vector_norm(grid, dim=1) <= RADIUS * (1 - 2.0**-22))
+        shape = [(-1, *[1] * (g.dim() - 1)) for g in gradients]
+        grid = [(g * factor.to(g.dtype).view(s)).trunc_() for g, s in zip(gradients, shape, strict=True)]
+        fits = finite & (_sizes(grid) <= RADIUS * (1 - 2.0**-22))
         if not fits.all():
-            grid[~fits] = 0
-        return grid.sum(0).to(torch.int64)
+            for one in grid:
+                one[~fits] = 0
+        return grid
 
     def add_noise(self, total: Sequence[Tensor], sigma: float, random: Randomness, k: int) -> None:
         """Add round(σR·G) to every coordinate."""

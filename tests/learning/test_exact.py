@@ -139,6 +139,40 @@ def test_with_one_pass_a_group_a_vector_depends_on_its_group_alone():
             assert torch.equal(vector, together[group])
 
 
+def test_the_norms_that_are_checked_are_those_of_the_whole_numbers():
+    """Small numbers beside a large one, whose squares float32 would lose: the check has to see them all."""
+    torch.manual_seed(0)
+    vector = torch.cat([torch.tensor([2.0**29]), torch.randint(1, 4096, (200_000,)).float()])
+    model = nn.Linear(len(vector), 1, bias=False)
+    rho = float(RADIUS)  # a grid step of one, so that numbers stay nearly what they are
+    batch = Batch.of(vector[None], torch.zeros(1), (1,))
+    clipper = GroupClipper(model, lambda outputs, _: outputs[:, 0], rho, by_group=True, method="loop")
+    found = ExactArithmetic(rho, 1.0).sum(clipper, batch, 1.0)
+    exact = math.isqrt(sum(int(value) ** 2 for value in vector.tolist()))
+    assert abs(float(found.norms) - exact) <= 1
+    assert float(torch.linalg.vector_norm(vector)) != float(found.norms)
+    assert all(abs(int(a) - int(b)) <= 1 + int(b) / 2**19 for a, b in zip(found.gradients[0][0], vector, strict=True))
+
+
+def test_scalar_parameters_are_rounded_too():
+    class Scaled(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner, self.scale = nn.Linear(3, 1), nn.Parameter(torch.tensor(2.0))
+
+        def forward(self, x):
+            return self.inner(x)[:, 0] * self.scale
+
+    torch.manual_seed(0)
+    model, batch = Scaled(), Batch.of(torch.randn(4, 3), torch.zeros(4), (2, 2))
+    sums = []
+    for clipper in (GroupClipper(model, lambda o, _: o, 0.3, by_group=whole) for whole in (False, True)):
+        arithmetic = ExactArithmetic(0.3, 1.0) if clipper.rules == {} else FloatArithmetic(0.3)
+        sums.append(arithmetic.released(arithmetic.sum(clipper, batch, 1.0).gradients))
+    for one, other in zip(*sums, strict=True):
+        assert torch.allclose(one.double(), other, atol=1e-6)
+
+
 def test_a_group_without_finite_gradient_adds_nothing():
     model, inputs, targets = problem(6)
     alone = whole_sum(model, inputs[:4], targets[:4], (4,), 0.5).gradients
