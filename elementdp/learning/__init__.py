@@ -10,12 +10,13 @@ except ModuleNotFoundError as error:
 
 from elementdp.learning.batch import Batch
 from elementdp.learning.checkpoint import Checkpoint, CheckpointError
-from elementdp.learning.clipping import ClippedSum, GroupClipper, Method
+from elementdp.learning.clipping import ClippedSum, GroupClipper
 from elementdp.learning.data import UserData
 from elementdp.learning.domain import Ball, Box, Domain
 from elementdp.learning.loss import element_loss, element_risk
 from elementdp.learning.mapped import mapped_data, unpack_parquet
 from elementdp.learning.models import ModelError
+from elementdp.learning.passes import Method
 from elementdp.learning.plan import Noise, Plan, StepSize, Target
 from elementdp.learning.team import LostProcessError, TeamError
 from elementdp.learning.training import Step, Trained, train

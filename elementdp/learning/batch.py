@@ -3,6 +3,8 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from torch import Tensor
+
 from elementdp.errors import ArgumentError
 from elementdp.learning._fast.segments import Memory, Segments
 from elementdp.learning.rows import Pair, Rows, count, each
@@ -10,13 +12,13 @@ from elementdp.learning.rows import Pair, Rows, count, each
 
 @dataclass(frozen=True)
 class Batch:
-    """The groups one step sees. ``fetch`` loads a range of rows; groups follow one another with these sizes.
+    """The groups one step sees. ``fetch`` loads some of their rows; groups follow one another with these sizes.
 
     Groups of equal size should be neighbours: that is what makes a step fast.
     """
 
     sizes: tuple[int, ...]
-    fetch: Callable[[slice], Pair]
+    fetch: Callable[[slice | Tensor], Pair]
 
     @classmethod
     def of(cls, inputs: Rows, targets: Rows, sizes: Sequence[int]) -> "Batch":

@@ -1,7 +1,7 @@
 """Users' data in elements: rows of tensors or of a Dataset, each with a user and an element."""
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Sized
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -19,7 +19,7 @@ from elementdp.learning._fast.general import Loss
 from elementdp.learning.batch import Batch
 from elementdp.learning.clipping import GroupClipper
 from elementdp.learning.plan import Plan
-from elementdp.learning.rows import Pair, Rows, count, each, tensors
+from elementdp.learning.rows import ONE_BY_ONE, Pair, Rows, count, each, tensors
 from elementdp.privacy import Unit
 
 Indices = NDArray[np.int64]
@@ -95,10 +95,10 @@ class UserData:
         who, what = _ids("users", users), _ids("elements", elements)
         if who.shape != what.shape:
             raise ArgumentError("elements", what.shape, f"one for each of the {who.shape} users' rows")
-        names, self.users = np.unique(who, return_inverse=True)
-        self.elements: Indices = np.unique(what, return_inverse=True)[1].astype(np.int64)
+        names, self.users = _numbered("users", who)
+        self.elements: Indices = _numbered("elements", what)[1]
         self.n_users = at_least("n_users", n_users, max(1, len(names)))
-        self.fetch, self.content = fetch, content
+        self.fetch, self.content, self.workers = fetch, content, 0
         self.groups = cache(self._groups)
 
     @classmethod
@@ -106,9 +106,9 @@ class UserData:
         cls, inputs: Rows, targets: Rows, users: ArrayLike, elements: ArrayLike, n_users: int | None = None
     ) -> "UserData":
         """Data in memory: row i of ``inputs`` and ``targets`` belongs to ``users[i]`` and ``elements[i]``."""
-        rows, known = count((inputs, targets)), len(np.asarray(users))
-        if rows != known:
-            raise ArgumentError("users", known, f"one for each of the {rows} rows")
+        rows, known = count((inputs, targets)), np.asarray(users).shape
+        if known[:1] != (rows,):
+            raise ArgumentError("users", known[0] if known else users, f"one for each of the {rows} rows")
 
         def fetch(index: Tensor) -> Pair:
             return each(inputs, lambda t: t[index]), each(targets, lambda t: t[index])
@@ -131,18 +131,28 @@ class UserData:
 
         ``collate`` makes inputs and targets from a list of its items (pads texts, say); ``workers`` threads load them.
         They are threads and not processes, since rows are drawn anew in every step: a process would have to be handed
-        each draw, and decoding images or reading files lets go of Python's lock anyway.
+        each draw, and decoding images or reading files lets go of Python's lock anyway. Random numbers that threads
+        draw come in no fixed order: such a run cannot be repeated, not even from a checkpoint.
         """
         pool = ThreadPoolExecutor(workers) if at_least("workers", workers, 0) else None
 
         def fetch(rows: Tensor) -> Pair:
-            items = list((pool.map if pool else map)(dataset.__getitem__, rows.tolist()))
-            inputs, targets = collate(items)
-            return inputs, targets
+            together = pool.map if pool and not ONE_BY_ONE.get() else map
+            items = list(together(dataset.__getitem__, rows.tolist()))
+            loaded = collate(items)
+            if not isinstance(loaded, tuple | list) or len(loaded) != 2:
+                raise ArgumentError(
+                    "collate",
+                    f"{type(loaded).__name__} of {len(loaded)}" if isinstance(loaded, Sized) else loaded,
+                    "a function that returns inputs and targets: take labels out of a dictionary of both",
+                )
+            return loaded[0], loaded[1]
 
         if content is None and isinstance(dataset, TensorDataset):
             content = _hashed(dataset.tensors)
-        return cls(fetch, users, elements, n_users, content=content)
+        found = cls(fetch, users, elements, n_users, content=content)
+        found.workers = workers
+        return found
 
     def _groups(self, unit: Unit) -> Groups:
         parts = self.elements if unit is Unit.ELEMENT else np.zeros_like(self.elements)
@@ -201,7 +211,7 @@ def _ids(name: str, values: ArrayLike) -> NDArray[Any]:
         raise ArgumentError(name, found.shape, "one id for each row")
     listed: list[Any] = list(values) if isinstance(values, list | tuple) else []
     listed = found.tolist() if found.dtype == object else listed
-    missing = any(value is None or value != value for value in listed)
+    missing = any(map(_missing, listed)) or (isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values))
     if missing or (found.dtype.kind in "fmM" and bool((found != found).any())):
         raise ArgumentError(
             name, "a missing id", "one id for each row: an id that is missing would be a user of its own"
@@ -210,6 +220,22 @@ def _ids(name: str, values: ArrayLike) -> NDArray[Any]:
     if len(kinds) > 1:
         raise ArgumentError(name, sorted({type(value).__name__ for value in listed}), "ids of one type")
     return found
+
+
+def _missing(value: Any) -> bool:
+    try:
+        return value is None or bool(value != value)
+    except TypeError:  # pandas' NA is neither the same as itself nor another one
+        return True
+
+
+def _numbered(name: str, ids: NDArray[Any]) -> tuple[NDArray[Any], Indices]:
+    """The different ids, and the number of each row's."""
+    try:
+        names, numbers = np.unique(ids, return_inverse=True)
+    except TypeError as error:
+        raise ArgumentError(name, sorted({type(i).__name__ for i in ids}), "ids that can be sorted") from error
+    return names, numbers.astype(np.int64)
 
 
 def _hashed(values: Sequence[Tensor]) -> str:

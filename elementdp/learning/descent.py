@@ -6,6 +6,7 @@ climbs. Here Δ = (θ₀ - θ⁺)/α (the gradient itself where Θ does not bind
 
 import warnings
 from collections.abc import Sequence
+from inspect import signature
 from typing import Any
 
 import torch
@@ -25,6 +26,13 @@ def optimizer_of(plan: Plan, parameters: Sequence[nn.Parameter]) -> torch.optim.
     if plan.optimizer is None:
         return None
     optimizer = plan.optimizer(list(parameters))
+    if not isinstance(optimizer, torch.optim.Optimizer):
+        raise ArgumentError("optimizer", optimizer, "a function that returns a torch optimizer")
+    closure = signature(optimizer.step).parameters.get("closure")
+    if closure is not None and closure.default is closure.empty:
+        raise ArgumentError(
+            "optimizer", type(optimizer).__name__, "one that looks once a step: each look at the data needs noise"
+        )
     moved = {id(p) for group in optimizer.param_groups for p in group["params"]}
     if missing := sum(id(p) not in moved for p in parameters):
         raise ArgumentError(

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from elementdp.errors import ArgumentError
+from elementdp.files import sha256_bytes
 from elementdp.learning import checkpoint
 from elementdp.learning._fast.general import Loss, trainable
 from elementdp.learning.checkpoint import CheckpointError
@@ -19,6 +20,7 @@ from elementdp.learning.clipping import ClippedSum
 from elementdp.learning.data import UserData
 from elementdp.learning.descent import Polyak, descend, described, optimizer_of
 from elementdp.learning.exact import ExactArithmetic
+from elementdp.learning.loading import Loading
 from elementdp.learning.noise import Arithmetic, FloatArithmetic
 from elementdp.learning.plan import Noise, Plan, Target
 from elementdp.learning.probing import equal_up_to_rounding, same_draws
@@ -27,6 +29,9 @@ from elementdp.learning.sampling import allocated, bounded, dealt, draw, users_p
 from elementdp.learning.team import Team
 from elementdp.privacy import Guarantee, Relation, Sampler, Unit, promise
 from elementdp.privacy.accountant import Event
+
+PROBED = 64
+"""So many losses at most are stored in a checkpoint and compared when a run goes on."""
 
 
 @dataclass
@@ -67,6 +72,7 @@ class PrivateIteration:
             self.arithmetic = FloatArithmetic(plan.rho, plan.correlation.weights)
         self.model = model.to(device)
         self.clipper = data.clipper(model, task.loss, plan)
+        self.loss = _described(task.loss)
         self.clipper.measures = seed is None
         self.parameters = list(trainable(model).values())
         self.team = Team(device, plan.timeout)
@@ -130,9 +136,9 @@ class PrivateIteration:
         step = plan.step(k)
         if k & (k - 1) == 0:  # steps 1, 2, 4, 8 …
             self.clipper.check(self.data.batch(self.unit, chosen))
-        with torch.random.fork_rng([self.device] if self.device.type == "cuda" else []):
-            passes = self.random.stream(Purpose.PASSES, k).words(self.team.size)
-            torch.manual_seed(int(passes[self.team.rank] >> np.uint64(1)))  # dropout and the like
+        passes = self.random.stream(Purpose.PASSES, k).words(self.team.size)
+        on_device = [self.device] if self.device.type == "cuda" else []
+        with same_draws(int(passes[self.team.rank] >> np.uint64(1)), on_device):  # dropout and the like
             found = self.arithmetic.sum(self.clipper, self.data.batch(self.unit, chosen), step)
         total = found.gradients
         if self.team.leads and self.event is not None:
@@ -202,6 +208,7 @@ class PrivateIteration:
             "noise": str(plan.noise),
             "correlation": repr(plan.correlation),
             "layers": repr(self.model),
+            "loss": self.loss,
             "model": str([(k, tuple(v.shape), str(v.dtype)) for k, v in state.items()]),
             "trained": str(list(trainable(self.model))),
             "data": self.data.fingerprint,
@@ -215,6 +222,13 @@ class PrivateIteration:
 
     def save(self, path: Path) -> None:
         """Write a checkpoint; only the leading process does."""
+        loading = self.clipper.loading
+        if loading is Loading.OTHER or (loading is Loading.DRAWN and self.data.workers):
+            raise CheckpointError(
+                f"no checkpoint can be kept in {path}: a row loaded again is {loading.value} or by threads, and a run "
+                "that goes on would lay the same noise over other sums. Let rows draw from torch, numpy or Python with "
+                "workers=0, or train without a checkpoint"
+            )
         if self.team.leads:
             spent = self.spent(self.step)
             state = {
@@ -258,10 +272,13 @@ class PrivateIteration:
         return True
 
     def _probe(self) -> list[float]:
-        """Losses of a few rows with the parameters as they are, dropout and all, by the same draws each time."""
-        batch = self.data.batch(self.unit, self._spread(0.0)[:8])
+        """Losses of some rows with the parameters as they are, dropout and all, by the same draws each time."""
+        batch = self.data.batch(self.unit, self._spread(min(1.0, PROBED / max(1, len(self.groups)))))
+        rows = torch.linspace(0, sum(batch.sizes) - 1, min(PROBED, self.clipper.rows, sum(batch.sizes)))
+        if not len(rows):
+            return []
         with same_draws(), torch.no_grad():
-            losses = self.clipper.losses(batch, min(8, sum(batch.sizes)))
+            losses = self.clipper.losses(batch, rows.round().long())
         return [float(loss) for loss in losses]
 
     def _same_losses(self, path: Path, stored: list[float]) -> None:
@@ -280,6 +297,15 @@ class PrivateIteration:
         return (
             f"the checkpoint {self.saved[0]} holds step {self.saved[1]}: start again with the same arguments to go on"
         )
+
+
+def _described(loss: Loss) -> str:
+    """What can be compared of a loss that is a module: its settings, and its weights of classes, say."""
+    if not isinstance(loss, nn.Module):
+        return "a function"
+    plain = {name: value for name, value in vars(loss).items() if isinstance(value, bool | int | float | str)}
+    weights = {name: sha256_bytes(str(value.tolist()).encode())[:16] for name, value in loss.state_dict().items()}
+    return f"{loss!r} {plain | weights}"
 
 
 @lru_cache(maxsize=256)  # progress, checkpoints and results ask for the same steps

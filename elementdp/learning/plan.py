@@ -9,8 +9,8 @@ import torch
 from torch import nn
 
 from elementdp.errors import ArgumentError, at_least, nonnegative, one_of, positive, probability
-from elementdp.learning.clipping import Method
 from elementdp.learning.domain import Domain
+from elementdp.learning.passes import Method
 from elementdp.privacy import (
     Correlation,
     FixedOrder,
@@ -25,6 +25,7 @@ from elementdp.privacy import (
 OptimizerMaker = Callable[[list[nn.Parameter]], torch.optim.Optimizer]
 SchedulerMaker = Callable[[torch.optim.Optimizer], torch.optim.lr_scheduler.LRScheduler]
 INDEPENDENT = Correlation()
+_SUCH = {"optimizer": "SGD(it, lr=0.1)", "scheduler": "lr_scheduler.StepLR(it, 100)"}
 SMALLEST_RHO = 1e-12
 """Squares of smaller numbers are lost in single precision."""
 
@@ -172,6 +173,13 @@ class Plan:
             raise ArgumentError("correlation", self.correlation, "left out unless sampler is fixed-order, noise float")
         if self.optimizer is not None and self.step_size is not None:
             raise ArgumentError("step_size", self.step_size, "left to the optimizer, which has a rate of its own")
+        for name, maker in (("optimizer", self.optimizer), ("scheduler", self.scheduler)):
+            if maker is not None and not callable(maker):
+                raise ArgumentError(
+                    name, maker, f"a function that makes one, such as lambda it: torch.optim.{_SUCH[name]}"
+                )
+        if self.domain is not None and not callable(getattr(self.domain, "project", None)):
+            raise ArgumentError("domain", self.domain, "Ball(radius), Box(low, high), or anything with such a project")
         if self.scheduler is not None and self.optimizer is None:
             raise ArgumentError("scheduler", self.scheduler, "given along with an optimizer")
         if not isinstance(self.step_size, StepSize):

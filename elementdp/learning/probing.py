@@ -10,11 +10,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.dropout import _DropoutNd
 
+from elementdp.errors import ElementdpError
 from elementdp.learning.models import ModelError
 from elementdp.learning.rows import Pair, each
 
-FACTORS = (30.0, 1e4, 1e8)
-"""By how much a row is moved away in a probe: a loss that saturates shows the small one, a faint mixture the large."""
+FACTORS = (1e8, 30.0, -30.0, -1e4)
+"""By how much a row is moved away in a probe, up and down: a loss that saturates shows the small ones, a faint mixture
+the large."""
 MIXES = (
     "the loss of an example depends on the other examples of its batch: "
     "a layer or the loss mixes examples, which no clipping by groups can make private"
@@ -22,13 +24,13 @@ MIXES = (
 
 
 @contextmanager
-def same_draws(seed: int = 1) -> Iterator[None]:
+def same_draws(seed: int = 1, devices: Sequence[torch.device] | None = None) -> Iterator[None]:
     """The same random numbers each time, from torch, numpy and Python; the caller's own are untouched."""
     states: tuple[Any, ...] = random.getstate(), np.random.get_state()  # noqa: NPY002
-    with torch.random.fork_rng():
+    with torch.random.fork_rng(devices):
         torch.manual_seed(seed)
         random.seed(seed)
-        np.random.seed(seed)  # noqa: NPY002 -- what a model may draw from
+        np.random.seed([seed & 0xFFFFFFFF, seed >> 32])  # noqa: NPY002 -- what a model may draw from
         try:
             yield
         finally:
@@ -36,35 +38,59 @@ def same_draws(seed: int = 1) -> Iterator[None]:
             np.random.set_state(states[1])  # noqa: NPY002
 
 
-def refuse_mixing(losses: Callable[[Pair], Tensor], pair: Pair, rows: int) -> bool:
+def _state() -> tuple[Any, ...]:
+    """Where the random numbers of torch, numpy and Python stand."""
+    on_cuda = [state.tolist() for state in torch.cuda.get_rng_state_all()] if torch.cuda.is_available() else []
+    _, words, *rest = np.random.get_state()  # noqa: NPY002
+    return random.getstate(), np.asarray(words).tobytes(), rest, torch.get_rng_state().numpy().tobytes(), on_cuda
+
+
+def refuse_mixing(losses: Callable[[Pair], Tensor], pair: Pair, rows: int, draws: range) -> bool:
     """Raise if the loss of an example changes with another example; False if no loss is finite to show it.
 
     One row is moved far away, in the mode that trains and with the same random numbers. Nothing but that row's own loss
-    may change by more than rounding: what is computed from equal numbers is equal.
+    may change by more than rounding: what is computed from equal numbers is equal. A model that draws random numbers
+    may mix examples in some passes only: it is looked at with each of these ``draws``.
     """
     if rows == 1:
         pair, rows = _twice(pair), 2
-    before = _drawn(losses, pair)
+    with same_draws(draws[0]):
+        start = _state()
+        before = losses(pair).detach()
+        random_passes = _state() != start
     places = before.isfinite().nonzero().flatten().tolist()
     if not places:
         if any(_drawn(losses, _row(pair, row)).isfinite().all() for row in range(min(rows, 8))):
             raise ModelError(MIXES)
         return False
-    if not equal_up_to_rounding(before, _drawn(losses, pair)):
+    if not equal_up_to_rounding(before, _drawn(losses, pair, draws[0])):
         raise ModelError(
             "the losses differ from one pass to the next with the same random numbers: the model draws numbers that no "
             "seed decides or remembers earlier passes, and nothing shows that examples are not mixed"
         )
-    for place, factor in zip((places[0], places[len(places) // 2], places[-1]), FACTORS, strict=True):
-        after = _drawn(losses, moved(pair, place, (place + 1) % rows, factor))
+    for turn in range(max(len(FACTORS), len(draws) if random_passes else 0)):
+        seed = draws[turn % len(draws)] if random_passes else draws[0]
+        before = _drawn(losses, pair, seed) if random_passes and turn else before
+        place = places[-1 - turn * (len(places) - 1) // 3 % len(places)]
+        after = _moved_losses(losses, pair, place, FACTORS[turn % len(FACTORS)], seed)
         others = torch.arange(rows, device=before.device) != place
         if not equal_up_to_rounding(before[others], after[others]):
             raise ModelError(MIXES)
     return True
 
 
-def _drawn(losses: Callable[[Pair], Tensor], pair: Pair) -> Tensor:
-    with same_draws():
+def _moved_losses(losses: Callable[[Pair], Tensor], pair: Pair, place: int, factor: float, seed: int) -> Tensor:
+    """The losses with one row far away, or exchanged if the model does not take such numbers."""
+    try:
+        return _drawn(losses, moved(pair, place, factor), seed)
+    except ElementdpError:
+        raise
+    except Exception:
+        return _drawn(losses, exchanged(pair, place), seed)
+
+
+def _drawn(losses: Callable[[Pair], Tensor], pair: Pair, seed: int = 1) -> Tensor:
+    with same_draws(seed):
         return losses(pair).detach()
 
 
@@ -78,19 +104,30 @@ def equal_up_to_rounding(left: Tensor, right: Tensor) -> bool:
     return bool(((a - b).abs() <= 64 * torch.finfo(left.dtype).eps * scale).all())
 
 
-def moved(pair: Pair, place: int, other: int, factor: float) -> Pair:
-    """The rows with one of them far away: numbers are multiplied, tokens and labels taken from another row."""
+def moved(pair: Pair, place: int, factor: float) -> Pair:
+    """The rows with one of them far away: numbers are multiplied, tokens and labels taken from a row with others."""
 
     def change(tensor: Tensor) -> Tensor:
+        if not tensor.is_floating_point():
+            return _exchanged(tensor, place)
         result = tensor.clone()
-        if tensor.is_floating_point():
-            finite = tensor[tensor.isfinite()]
-            result[place] = factor * (tensor[place] + (finite.abs().mean() if len(finite) else 1))
-        else:
-            result[place] = tensor[other]
+        finite = tensor[tensor.isfinite()]
+        result[place] = factor * (tensor[place] + (finite.abs().mean() if len(finite) else 1))
         return result
 
     return each(pair[0], change), each(pair[1], change)
+
+
+def exchanged(pair: Pair, place: int) -> Pair:
+    """The rows with one of them exchanged for another one."""
+    return each(pair[0], lambda t: _exchanged(t, place)), each(pair[1], lambda t: _exchanged(t, place))
+
+
+def _exchanged(tensor: Tensor, place: int) -> Tensor:
+    """The row replaced by the one that differs from it in the most places: neighbours are often alike."""
+    result = tensor.clone()
+    result[place] = tensor[(tensor != tensor[place]).reshape(len(tensor), -1).sum(1).argmax()]
+    return result
 
 
 def _row(pair: Pair, row: int) -> Pair:
@@ -99,40 +136,6 @@ def _row(pair: Pair, row: int) -> Pair:
 
 def _twice(pair: Pair) -> Pair:
     return each(pair[0], lambda t: torch.cat([t, t])), each(pair[1], lambda t: torch.cat([t, t]))
-
-
-class Held:
-    """What a model holds: buffers and parameters, each by name, identity, place and version; buffers by value too.
-
-    A version does not count what is written through ``.data`` or numpy. With ``values`` all values are compared.
-    """
-
-    def __init__(self, model: nn.Module, *, values: bool = False) -> None:
-        self._model, self._values = model, values
-        self._before, self._copies = self._held(), {name: t.detach().clone() for name, t in self._by_value().items()}
-
-    def _held(self) -> dict[str, tuple[int, int, int]]:
-        held = [*self._model.named_buffers(), *self._model.named_parameters()]
-        return {name: (id(tensor), tensor.data_ptr(), tensor._version) for name, tensor in held}
-
-    def _by_value(self) -> dict[str, Tensor]:
-        return dict(self._model.named_buffers()) | (dict(self._model.named_parameters()) if self._values else {})
-
-    def refuse_changes(self) -> None:
-        """Raise if the passes since have left something behind: it would be released without noise."""
-        after, values = self._held(), self._by_value()
-        for name in sorted(self._before.keys() | after.keys()):
-            same = self._before.get(name) == after.get(name)
-            if not same or (name in self._copies and not _equal(self._copies[name], values[name])):
-                raise ModelError(
-                    f"{name} is written while the model runs: whatever it takes from the data would be released "
-                    "without noise. Compute it before training, or put the layer that writes it into eval()"
-                )
-
-
-def _equal(left: Tensor, right: Tensor) -> bool:
-    """The same numbers in the same places; missing ones are alike."""
-    return bool(((left == right) | ((left != left) & (right != right))).all())
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """Rows of a batch: a tensor whose first dimension counts them, or tuples, lists and dictionaries of such tensors."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 from torch import Tensor, nn
@@ -11,6 +12,8 @@ Rows = Any
 """A tensor, or any nesting of tuples, lists and dictionaries of tensors, one row of each for every example."""
 Pair = tuple[Rows, Rows]
 """Model inputs and targets of some rows."""
+ONE_BY_ONE: ContextVar[bool] = ContextVar("one_by_one", default=False)
+"""Whether rows are to be loaded in their order: threads draw random numbers in any."""
 
 
 def each(rows: Rows, change: Callable[[Tensor], Any]) -> Rows:
@@ -33,7 +36,7 @@ def tensors(rows: Rows) -> list[Tensor]:
 
 def count(rows: Rows) -> int:
     """How many rows there are."""
-    sizes = {len(tensor) for tensor in tensors(rows)}
+    sizes = {len(tensor) if tensor.dim() else 0 for tensor in tensors(rows)}
     if len(sizes) != 1:
         raise ArgumentError("data", sorted(sizes), "tensors with one row for each example, the same number in all")
     return sizes.pop()

@@ -11,13 +11,14 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from torch import Tensor, nn
 
-from elementdp.errors import at_least
+from elementdp.errors import ArgumentError, at_least
 from elementdp.learning._fast.general import Loss, trainable
 from elementdp.learning.checkpoint import Checkpoint
-from elementdp.learning.clipping import Method
 from elementdp.learning.data import UserData
+from elementdp.learning.held import Held
 from elementdp.learning.iteration import History, PrivateIteration, Task
 from elementdp.learning.models import present, set_training
+from elementdp.learning.passes import Method
 from elementdp.learning.plan import Noise, Plan, Target
 from elementdp.privacy import Guarantee
 from elementdp.privacy.digits import rounded_up
@@ -93,8 +94,9 @@ def train(
         checkpoint: a file from which a stopped run goes on, and a finished one with more steps. It is as secret as the
             data.
         progress: whether a bar shows the loss and the ε spent.
-        on_step: sees every :class:`Step`; if it returns True the run ends there, with the guarantee of the steps done.
-            That holds for a rule that looks at neither model nor loss; see the chapter's pitfalls for others.
+        on_step: sees every :class:`Step` and changes nothing; if it returns True the run ends there, with the guarantee
+            of the steps done. That holds for a rule that looks at neither model nor loss; see the chapter's pitfalls
+            for others.
 
     Returns:
         The model, its guarantee, the noise, the average of the iterates, and a history that is not private.
@@ -112,6 +114,12 @@ def train(
     >>> print(done.guarantee.unit.words, done.guarantee.epsilon <= 2)
     one element of one user True
     """
+    for name, value, kind in (("model", model, nn.Module), ("data", data, UserData), ("plan", plan, Plan)):
+        if not isinstance(value, kind):
+            raise ArgumentError(name, value, f"a {kind.__name__}")
+    for name, function in (("loss", loss), ("on_step", on_step)):
+        if not callable(function) and (name, function) != ("on_step", None):
+            raise ArgumentError(name, function, "a function")
     if seed is not None:
         at_least("seed", seed, 0)
     kept = checkpoint if isinstance(checkpoint, Checkpoint | None) else Checkpoint(checkpoint)
@@ -131,7 +139,8 @@ def _steps(
     progress: bool,
     on_step: Callable[[Step], object] | None,
 ) -> None:
-    """All steps that are left, or fewer if a callback says so."""
+    """All steps that are left, or fewer if a callback says so. The leader alone may have a file and a callback."""
+    checkpoint = run.team.shared(checkpoint)
     if checkpoint is not None and not run.resume(checkpoint.path):
         run.save(checkpoint.path)  # the key, before it is used: with a new one the first steps would be released twice
     stop = run.step >= run.plan.steps
@@ -142,18 +151,28 @@ def _steps(
             stop = run.step >= run.plan.steps
             if checkpoint is not None and (stop or run.step % checkpoint.every == 0):
                 run.save(checkpoint.path)
-            if on_step is not None and _told(run, on_step) and not stop:
+            if _told(run, on_step) and not stop:
                 stop = True
                 if checkpoint is not None:
                     run.save(checkpoint.path)
 
 
-def _told(run: PrivateIteration, on_step: Callable[[Step], object]) -> bool:
+def _told(run: PrivateIteration, on_step: Callable[[Step], object] | None) -> bool:
     """Whether the callback ends the run: the leader's decides. Layers are put back into the mode they were in."""
-    modes = {module: module.training for module in run.model.modules()}
-    answer = on_step(Step(run.step, run.model, run.history.losses[-1], run.learning_rate, run))
-    for module, mode in modes.items():
-        module.training = mode
+    answer: object = None
+    if on_step is not None:
+        modes = {module: module.training for module in run.model.modules()}
+        held = Held(run.model)
+        answer = on_step(Step(run.step, run.model, run.history.losses[-1], run.learning_rate, run))
+        for module, mode in modes.items():
+            module.training = mode
+        if name := held.changed():
+            raise ArgumentError(
+                "on_step",
+                f"a function that changes {name}",
+                "one that looks at the model and leaves it as it is: a run that goes on from a checkpoint would repeat "
+                "its noise on another model, and give both away (a domain keeps parameters within bounds)",
+            )
     return run.team.shared(answer is True, f"at step {run.step}; {run.how_to_resume()}")
 
 

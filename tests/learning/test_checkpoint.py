@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -257,14 +258,27 @@ class Hidden(nn.Module):
 
 def test_a_loss_or_a_model_that_computes_something_else_is_noticed(tmp_path):
     _, data = problem()
-    plain = nn.CrossEntropyLoss(reduction="none")
-    smooth = nn.CrossEntropyLoss(reduction="none", label_smoothing=0.01)
+    plain, smooth = (
+        partial(nn.functional.cross_entropy, reduction="none", label_smoothing=smoothing) for smoothing in (0.0, 0.01)
+    )
     options = {"rho": 1.0, "q": 0.4, "sigma": 0.8, "delta": 1e-5, "checkpoint": tmp_path / "run.ckpt"}
     trained(Hidden(1), data, plain, steps=3, **options)
     for model, loss in ((Hidden(1), smooth), (Hidden(2), plain)):
         with pytest.raises(CheckpointError, match="other losses"):
             trained(model, data, loss, steps=6, **options)
     assert trained(Hidden(1), data, plain, steps=6, **options).history.groups[5:]
+
+
+def test_a_changed_weight_of_a_rare_class_is_noticed(tmp_path):
+    """The class may be missing among the rows whose losses are compared."""
+    inputs, targets = torch.randn(200, 5), torch.zeros(200, dtype=torch.long)
+    targets[150] = 1
+    data = UserData.of(inputs, targets, range(200), [0] * 200, 200)
+    options = {"rho": 1.0, "steps": 2, "q": 0.1, "sigma": 1.0, "delta": 1e-3, "checkpoint": tmp_path / "run.ckpt"}
+    losses = [nn.CrossEntropyLoss(torch.tensor(weights), reduction="none") for weights in ([1.0, 1.0], [1.0, 5.0])]
+    trained(nn.Linear(5, 2), data, losses[0], **options)
+    with pytest.raises(CheckpointError, match="loss"):
+        trained(nn.Linear(5, 2), data, losses[1], **options)
 
 
 @pytest.mark.parametrize("seed", [3, None])

@@ -15,8 +15,9 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from elementdp.errors import ArgumentError
 from elementdp.learning.batch import Batch
-from elementdp.learning.clipping import GroupClipper, Memory, Method
+from elementdp.learning.clipping import GroupClipper, Memory
 from elementdp.learning.models import ModelError
+from elementdp.learning.passes import Method
 
 
 class Positions(nn.Module):

@@ -2,9 +2,11 @@
 
 import itertools
 import math
+import random
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from learning.oracle import clipped_sum, cross_entropy
@@ -14,7 +16,7 @@ from torch.utils.checkpoint import checkpoint
 from torch.utils.data import Dataset
 
 from elementdp.errors import ArgumentError
-from elementdp.learning import Batch, GroupClipper, Target, UserData
+from elementdp.learning import Batch, GroupClipper, Target, UserData, train
 from elementdp.privacy import Unit
 
 ROWS = 24
@@ -107,11 +109,25 @@ def test_a_callback_may_evaluate_without_changing_the_run():
         ({"delta": 0.5}, "delta must be below 1/n"),
         ({"noise": "quiet"}, "noise must be one of float, exact"),
         ({"timeout": 0.0}, "timeout"),
+        ({"optimizer": torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=0.1)}, "optimizer must be a function that"),
+        ({"optimizer": lambda p: None}, "optimizer must be a function that returns"),
+        ({"optimizer": torch.optim.LBFGS}, "optimizer must be one that looks once a step"),
+        ({"optimizer": torch.optim.Adam, "scheduler": "cosine"}, "scheduler must be a function that"),
+        ({"domain": 3}, "domain must be Ball"),
+        ({"model": lambda x: x}, "model must be a Module"),
+        ({"sample": (1, 2)}, "data must be a UserData"),
+        ({"loss": "mse"}, "loss must be a function"),
+        ({"on_step": 3}, "on_step must be a function"),
     ],
 )
 def test_arguments_that_make_no_sense_are_named(options, words):
     with pytest.raises(ArgumentError, match=words):
         run(**options)
+
+
+def test_a_plan_that_is_none_is_named():
+    with pytest.raises(ArgumentError, match="plan must be a Plan"):
+        train(nn.Linear(6, 4), data(), loss=cross_entropy, privacy=Target(1.0, 1e-3), plan={"steps": 3})
 
 
 @pytest.mark.parametrize("name", ["users", "elements"])
@@ -122,6 +138,10 @@ def test_arguments_that_make_no_sense_are_named(options, words):
         ([math.nan, 1.0, 2.0], "missing"),
         (np.array([np.nan, 1.0, 2.0]), "missing"),
         (np.array(["2020", "NaT", "2021"], dtype="datetime64[Y]"), "missing"),
+        (pd.array(["a", pd.NA, "b"], dtype="string"), "missing"),
+        (pd.Series([True, False, pd.NA]), "missing"),
+        (np.ma.array([1, 2, 3], mask=[False, True, False]), "missing"),
+        ([0, 1, object()], "sorted"),
         ([1, "1", 2], "one type"),
         (np.array([1, "1", b"1"], dtype=object), "one type"),
         ([[1], [2], [3]], "one id for each row"),
@@ -149,6 +169,34 @@ def test_a_callback_sees_the_run_and_can_end_it():
     assert all(a[2] < b[2] for a, b in itertools.pairwise(seen))
     assert {rate for *_, rate in seen} == {0.25}
     assert done.history.losses == pytest.approx([loss for _, loss, *_ in seen], nan_ok=True)
+
+
+def test_a_callback_that_changes_the_model_is_refused():
+    """A run that goes on from a checkpoint would repeat its noise on the model before the change."""
+
+    def smaller(step):
+        with torch.no_grad():
+            step.model.weight.mul_(0.9)
+
+    def frozen(step):
+        step.model.bias.requires_grad_(False)
+
+    for change, name in ((smaller, "weight"), (frozen, "bias")):
+        with pytest.raises(ArgumentError, match=f"on_step must be one that looks .* changes {name}"):
+            run(on_step=change)
+
+
+def test_a_seeded_run_repeats_whatever_its_passes_draw_from():
+    class Shaken(nn.Linear):
+        def forward(self, x):
+            noise = torch.from_numpy(np.random.normal(size=x.shape)).float()  # noqa: NPY002
+            return super().forward(x + noise * random.random() if self.training else x)
+
+    models = [Shaken(6, 4) for _ in range(2)]
+    models[1].load_state_dict(models[0].state_dict())
+    for model in models:
+        run(model, seed=1)
+    assert torch.equal(models[0].weight, models[1].weight)
 
 
 def test_a_scheduler_moves_with_every_step_and_goes_on_after_a_stop(tmp_path):
@@ -262,6 +310,11 @@ def test_a_batch_of_padded_texts_by_name_trains(method, workers):
     for one, other in zip(found.gradients, expected, strict=True):
         assert torch.allclose(one.double(), other, atol=1e-6)
     assert run(model, sample, loss=loss, method=method).guarantee.epsilon < math.inf
+
+
+def test_tensors_without_rows_are_named():
+    with pytest.raises(ArgumentError, match="data must be tensors with one row for each example"):
+        data(inputs={"one": torch.zeros(ROWS, 2), "two": torch.tensor(1.0)})
 
 
 def test_inputs_of_several_tensors_are_several_arguments():

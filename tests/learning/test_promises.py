@@ -8,6 +8,7 @@ import torch
 from learning.oracle import clipped_sum, cross_entropy
 from learning.running import trained
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 from elementdp.learning import Batch, GroupClipper, ModelError, UserData
 
@@ -57,6 +58,27 @@ class Deviation(Net):
         return x + 1e-3 * torch.randn_like(x) * x.std(0) if self.training else x
 
 
+class NowAndThen(Net):
+    """Mixes in some passes only, as augmentations are often switched on."""
+
+    def before(self, x):
+        return x + 0.5 * x.flip(0) if self.training and random.random() > 0.5 else x
+
+
+class Seldom(Net):
+    """Mixes in a few of a hundred passes."""
+
+    def before(self, x):
+        return x + 0.5 * x.flip(0) if self.training and torch.rand(()) < 0.2 else x
+
+
+class Lowest(Net):
+    """Measures from the lowest of the batch, which only a row that moves down changes."""
+
+    def before(self, x):
+        return x - x.min(0).values
+
+
 class LargeBatches(Net):
     """Takes means of batches of more than eight."""
 
@@ -82,7 +104,10 @@ class Dropped(nn.Sequential):
         super().__init__(nn.Dropout(0.5), mixing)
 
 
-@pytest.mark.parametrize("make", [Mixup, NumpyMixup, Deviation, LargeBatches, lambda: Dropped(Deviation())])
+MIXING = [Mixup, NumpyMixup, Deviation, LargeBatches, NowAndThen, Seldom, Lowest, lambda: Dropped(Deviation())]
+
+
+@pytest.mark.parametrize("make", MIXING)
 def test_models_that_mix_examples_while_they_train_are_refused(make):
     with pytest.raises(ModelError, match="other examples"):
         GroupClipper(make(), cross_entropy, 1.0)(Batch.of(*batch()))
@@ -96,6 +121,53 @@ def test_a_loss_that_mixes_faintly_is_refused(weight):
 
     with pytest.raises(ModelError, match="other examples"):
         GroupClipper(nn.Linear(6, 4), loss, 1.0)(Batch.of(*batch()))
+
+
+def test_a_mixture_by_what_neighbours_have_in_common_is_found():
+    """Rows of one element are alike: a row exchanged for its neighbour would show nothing."""
+
+    class Words(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.words, self.out = nn.Embedding(4, 3), nn.Linear(3, 4)
+
+        def forward(self, x):
+            return self.out(self.words(x)) * (x == x[0]).sum()
+
+    words = torch.cat([torch.zeros(38, dtype=torch.long), torch.ones(2, dtype=torch.long)])
+    words = words.roll(5)
+    with pytest.raises(ModelError, match="other examples"):
+        GroupClipper(Words(), cross_entropy, 1.0)(Batch.of(words, torch.randint(4, (ROWS,)), (1,) * ROWS))
+
+
+def test_weights_by_the_counts_of_labels_are_found_where_one_is_rare():
+    def loss(outputs, targets):
+        return cross_entropy(outputs, targets) / torch.bincount(targets, minlength=4).clamp_min(1)[targets]
+
+    inputs, _, sizes = batch()
+    targets = torch.zeros(ROWS, dtype=torch.long)
+    targets[7] = 1
+    with pytest.raises(ModelError, match="other examples"):
+        GroupClipper(nn.Linear(6, 4), loss, 1.0)(Batch.of(inputs, targets, sizes))
+
+
+@pytest.mark.parametrize(
+    ("model", "loss"),
+    [
+        (
+            nn.Sequential(nn.Linear(6, 4), nn.Sigmoid()),
+            lambda o, y: nn.functional.binary_cross_entropy(o[:, 0], y, reduction="none"),
+        ),
+        (nn.Linear(6, 4), lambda o, y: -torch.distributions.Poisson(o[:, 0].exp()).log_prob(y)),
+    ],
+    ids=["probabilities", "counts"],
+)
+def test_losses_that_take_no_numbers_from_far_away_are_still_looked_at(model, loss):
+    inputs, _, sizes = batch()
+    targets = torch.randint(2, (ROWS,)).float()
+    GroupClipper(model, loss, 1.0)(Batch.of(inputs, targets, sizes))
+    with pytest.raises(ModelError, match="other examples"):
+        GroupClipper(model, lambda o, y: loss(o, y) * (1 + o.mean()), 1.0)(Batch.of(inputs, targets, sizes))
 
 
 def test_numbers_that_no_seed_decides_are_refused_for_what_they_are():
@@ -207,6 +279,20 @@ class ByNumpy(AfterManyCalls):
         return x
 
 
+class ExtraState(Net):
+    """Keeps what it saw among what ``state_dict()`` releases, but in no tensor of its own."""
+
+    def before(self, x):
+        self.seen = x.detach().mean(0)
+        return x
+
+    def get_extra_state(self):
+        return getattr(self, "seen", None)
+
+    def set_extra_state(self, state):
+        self.seen = state
+
+
 class OtherStorage(UnderGradient):
     """Puts other numbers under the same buffer."""
 
@@ -226,12 +312,12 @@ class FrozenPastTheVersion(FrozenParameter):
 REMEMBERING = [FrozenParameter, UnderGradient, AfterManyCalls, OwnWeights, PastTheVersion, ByNumpy, OtherStorage]
 
 
-@pytest.mark.parametrize("make", [*REMEMBERING, FrozenPastTheVersion])
+@pytest.mark.parametrize("make", [*REMEMBERING, FrozenPastTheVersion, ExtraState])
 def test_models_that_remember_are_stopped_before_anything_is_released(make):
     model, seen = make(), []
     inputs, targets, _ = batch()
     data = UserData.of(inputs, targets, range(ROWS), [0] * ROWS, ROWS)
-    with pytest.raises(ModelError, match=r"(seen|weight) is written while the model runs"):
+    with pytest.raises(ModelError, match=r"(seen|weight|extra_state) is written while the model runs"):
         trained(
             model,
             data,
@@ -342,3 +428,50 @@ def test_a_layer_held_twice_is_one_layer_and_stays_as_it_was(method):
     for one, other in zip(found.gradients, expected, strict=True):
         assert torch.allclose(one.double(), other, atol=1e-6)
     assert all(parameter is before[name] for name, parameter in model.named_parameters())
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_part_with_a_backward_pass_of_its_own_is_refused():
+    """Its gradients would be missing in the sum, without a word."""
+
+    class Reentrant(Net):
+        def __init__(self):
+            super().__init__()
+            self.first = nn.Linear(6, 6)
+
+        def before(self, x):
+            return checkpoint(self.first, x.requires_grad_(), use_reentrant=True)
+
+    inputs, targets, sizes = batch()
+    for method in ("auto", "loop"):
+        with pytest.raises(ModelError, match="use_reentrant"):
+            GroupClipper(Reentrant(), cross_entropy, 1.0, method=method)(Batch.of(inputs, targets, sizes))
+
+
+class DropsWithin(nn.Module):
+    """A layer without a rule that draws random numbers while it trains."""
+
+    def __init__(self, draw):
+        super().__init__()
+        self.weight, self.draw = nn.Parameter(torch.randn(6, 4)), draw
+
+    def forward(self, x):
+        return (x * self.draw(x) if self.training else x) @ self.weight
+
+
+def by_numpy(x):
+    return torch.from_numpy(np.random.rand(*x.shape)).float()  # noqa: NPY002
+
+
+@pytest.mark.parametrize("draw", [torch.rand_like, by_numpy])
+@pytest.mark.parametrize("method", ["auto", "fast", "loop"])
+def test_a_layer_that_draws_random_numbers_is_not_run_again_with_others(method, draw):
+    """The losses are linear in the weight: they are its product with their gradient if both have the same draws."""
+    torch.manual_seed(0)
+    model = nn.Sequential(DropsWithin(draw), nn.Linear(4, 4, bias=False))
+    inputs, targets, sizes = batch()
+    clipper = GroupClipper(model, lambda outputs, _: outputs.sum(1), 1e6, method=method)
+    clipper.measures = False
+    found = clipper(Batch.of(inputs, targets, sizes))
+    value = (model[0].weight * found.gradients[0]).sum()
+    assert torch.allclose(value, found.losses.sum(), rtol=1e-4)

@@ -52,6 +52,10 @@ def main(folder: Path, scenario: str) -> None:
         assert all(torch.equal(a, b) for a, b in zip(done.model.parameters(), again.model.parameters(), strict=True))
         torch.save([p.detach() for p in done.model.parameters()], folder / f"{rank}.pt")
         torch.save(done.history.groups, folder / f"groups{rank}.pt")
+        seen = []  # only the leader has a file and a callback, as scripts do that log once
+        options = {"path": folder / "alone.ckpt", "on_step": lambda step: seen.append(step.k) or step.k == 3}
+        some = run(**(options if rank == 0 else {}))
+        assert len(some.history.losses) == 3 and seen == ([1, 2, 3] if rank == 0 else [])
         torch.distributed.destroy_process_group()
         return
 

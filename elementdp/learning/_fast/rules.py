@@ -1,12 +1,15 @@
 """The layers with an exact fast rule. A rule gets what went into a layer and the gradient of what came out."""
 
+import random
 from collections.abc import Callable, Sequence
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 from torch.nn import functional
 
+from elementdp.learning._fast.capture import CaptureError
 from elementdp.learning._fast.convolution import convolution
 from elementdp.learning._fast.products import (
     Call,
@@ -157,15 +160,27 @@ def by_itself(module: nn.Module, calls: Sequence[Call], segments: Segments) -> L
     many = vmap(grad(weighted), in_dims=(None, 0, 0))
     free = {name: p.detach() for name, p in own.items()}
     found: dict[str, list[Tensor]] = {name: [] for name in own}
+    before = _drawn_so_far()
     for stretch in segments.stretches:
         shape = (stretch.count, stretch.size)
-        groups = [
-            many(free, *(t[stretch.rows].reshape(*shape, *t.shape[1:]) for t in (call.inputs, call.grads)))
-            for call in calls
-        ]
+        try:
+            groups = [
+                many(free, *(t[stretch.rows].reshape(*shape, *t.shape[1:]) for t in (call.inputs, call.grads)))
+                for call in calls
+            ]
+        except RuntimeError as error:
+            raise CaptureError(f"a layer cannot be run again by itself ({error})", module.parameters()) from error
         for name, parts in found.items():
             parts.append(torch.stack([group[name] for group in groups]).sum(0))
+    if _drawn_so_far() != before:
+        raise CaptureError("a layer draws random numbers, and would draw others when run again", module.parameters())
     return kept([(own[name], torch.cat(parts)) for name, parts in found.items()])
+
+
+def _drawn_so_far() -> tuple[object, ...]:
+    """Where Python's and numpy's random numbers stand; torch's own vmap refuses to draw."""
+    _, _, *numpys = np.random.get_state()  # noqa: NPY002
+    return random.getstate()[1][-1], *numpys
 
 
 Rule = Callable[..., Layer]

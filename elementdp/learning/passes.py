@@ -1,0 +1,227 @@
+"""Passes through a model that find group gradients: by one method, right or not for this model."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from enum import StrEnum
+
+import torch
+from torch import Tensor, nn
+
+from elementdp.errors import ArgumentError
+from elementdp.learning._fast.beside import Beside
+from elementdp.learning._fast.capture import Capture, CaptureError
+from elementdp.learning._fast.general import Found, Loss, equal_groups, looped, losses_of, trainable, vectorized
+from elementdp.learning._fast.products import Layer, kept, merged
+from elementdp.learning._fast.recurrent import RecurrentCell
+from elementdp.learning._fast.rules import recurrent
+from elementdp.learning._fast.segments import Memory, Segments
+from elementdp.learning.batch import Batch
+from elementdp.learning.models import ModelError, layer_rules, refuse
+from elementdp.learning.precision import exact
+from elementdp.learning.rows import Pair, each
+
+
+class Method(StrEnum):
+    """How group gradients are found; all are exact."""
+
+    AUTO = "auto"
+    FAST = "fast"  # one forward and one backward pass: a rule for each layer, torch.func for parameters without one
+    VECTORIZED = "vectorized"  # torch.func over groups of one size
+    LOOP = "loop"  # one backward pass per group
+
+
+class Passes:
+    """A model and its loss, and what one method or another finds for some rows."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        loss: Loss,
+        *,
+        by_rules: bool,
+        precision: torch.dtype | None,
+        memory: Memory,
+    ) -> None:
+        if precision not in (None, torch.bfloat16):
+            raise ArgumentError("precision", precision, "None or torch.bfloat16: float16 loses small gradients")
+        refuse(model)
+        self.model, self.loss, self.precision, self.memory = model, loss, precision, memory
+        self.parameters = list(trainable(model).values())
+        self.device = self.parameters[0].device
+        self.rules = layer_rules(model) if by_rules else {}
+        self.rest = self._without_rule()
+
+    def _without_rule(self) -> dict[str, nn.Parameter]:
+        ruled = {id(p) for layer in self.rules for p in layer.parameters(recurse=False)}
+        return {name: p for name, p in trainable(self.model).items() if id(p) not in ruled}
+
+    def row_losses(self, pair: Pair) -> Tensor:
+        """The loss of every row."""
+        return losses_of(self.model, self.loss, pair)
+
+    def settle(self, pair: Pair, segments: Segments) -> None:
+        """Leave out the rules of layers that this model uses as no rule covers."""
+        while True:
+            try:
+                self.tried(Method.FAST, pair, segments)
+                return
+            except CaptureError as error:
+                missed = {id(p) for p in error.parameters}
+                left = {k: v for k, v in self.rules.items() if not missed & {id(p) for p in k.parameters()}}
+                if not 0 < len(left) < len(self.rules):
+                    raise
+                self.rules = left
+                self.rest = self._without_rule()
+
+    def tried(self, option: Method, pair: Pair, segments: Segments, first: int | None = None) -> "Gathered":
+        """Norms and unclipped sum by one method, of the first groups if not of all."""
+        if option is Method.FAST:
+            return self._gathered((layer for layer, _ in self.layers(pair, segments, nullcontext())), first)
+        found = BY_GROUP[option](self.model, self.loss, pair, segments)
+        return self._gathered((kept(list(zip(self.parameters, each, strict=True))) for each, _ in found), first)
+
+    def plain(self, pair: Pair, segments: Segments) -> Tensor:
+        """The sum of all groups' mean gradients by one plain backward pass, which no rule takes part in."""
+        losses = self.row_losses(pair)
+        finite = segments.sum(losses.detach()).isfinite()
+        weights = segments.shares(losses) * segments.spread(finite.to(losses.dtype))
+        value = torch.where(weights > 0, losses, 0).dot(weights)
+        if not value.requires_grad:
+            return torch.cat([torch.zeros_like(p).flatten() for p in self.parameters])
+        found = torch.autograd.grad(value, self.parameters, allow_unused=True)
+        pieces = [
+            torch.zeros_like(p) if g is None else g.to_dense() for p, g in zip(self.parameters, found, strict=True)
+        ]
+        return torch.cat([piece.flatten() for piece in pieces])
+
+    def refuse_hidden(self, pair: Pair) -> None:
+        """Raise if a whole backward pass reaches parameters that asking for their gradients does not."""
+        losses = self.row_losses(pair)
+        if not losses.requires_grad:
+            return
+        found = torch.autograd.grad(losses.sum(), self.parameters, allow_unused=True)
+        unused = [p for p, gradient in zip(self.parameters, found, strict=True) if gradient is None]
+        if not unused:
+            return
+        before = [p.grad for p in self.parameters]
+        for p in self.parameters:
+            p.grad = None
+        self.row_losses(pair).sum().backward()  # type: ignore[no-untyped-call]
+        hidden = any(p.grad is not None for p in unused)
+        for p, gradient in zip(self.parameters, before, strict=True):
+            p.grad = gradient
+        if hidden:
+            raise ModelError(
+                "a part of the model runs a backward pass of its own, in which its gradients cannot be clipped. "
+                "Checkpointed parts do so with use_reentrant=True: set it to False"
+            )
+
+    def _gathered(self, layers: Iterator[Layer], first: int | None = None) -> "Gathered":
+        norms: list[Tensor] = []
+        total = {id(p): torch.zeros_like(p) for p in self.parameters}
+        for layer in layers:
+            left = len(layer.squares) if first is None else first - sum(map(len, norms))
+            norms.append(layer.squares.sqrt()[:left])
+            finite = layer.squares.isfinite()
+            finite[max(left, 0) :] = False
+            for parameter, gradient in layer.weigh(finite.to(layer.squares.dtype), not bool(finite.all())):
+                if id(parameter) in total:
+                    total[id(parameter)] += gradient
+        return Gathered(torch.cat(norms), torch.cat([t.flatten() for t in total.values()]))
+
+    def layers(
+        self, pair: Pair, segments: Segments, autocast: AbstractContextManager[object]
+    ) -> Iterator[tuple[Layer, Tensor]]:
+        """All layers of one chunk by their rules, and parameters without one beside them."""
+        if not self.rest:
+            yield self._layer(pair, segments, autocast)
+            return
+        beside = Beside(self.model, self.loss, self.rules, self.rest, self.memory)
+        found = []  # all of them or none: a pass that fails is taken over by another method
+        for groups in equal_groups(pair, segments, self.rest.values()):
+            with autocast:
+                layer, means = beside(groups)
+            with exact():
+                found.append((layer(), wide(means)))
+        yield from found
+
+    def _layer(self, pair: Pair, segments: Segments, autocast: AbstractContextManager[object]) -> tuple[Layer, Tensor]:
+        """All layers of one chunk by their rules."""
+        with torch.enable_grad(), autocast, Capture(self.rules, self.parameters) as capture:
+            losses = wide(self.row_losses(pair))
+            weights = segments.shares(losses)
+            calls = capture.calls(losses, weights)
+        with exact():
+            found = [
+                recurrent(layer, used, segments)
+                if isinstance(layer, RecurrentCell)
+                else self.rules[layer](layer, used, segments)
+                for layer, used in calls
+            ]
+        means = segments.sum(losses.detach() * weights)
+        if not found:
+            return Layer(torch.zeros_like(means), lambda factors, spoilt: []), means
+        return merged(found), means
+
+    def autocast(self) -> AbstractContextManager[object]:
+        """For the passes through the model only. No cache: it would outlive a step within a caller's own autocast."""
+        if self.precision is None:
+            return nullcontext()
+        return torch.autocast(self.device.type, self.precision, cache_enabled=False)
+
+    def full(self) -> AbstractContextManager[object]:
+        """Norms, factors and sums in the parameters' own precision, whatever the caller has switched on."""
+        return torch.autocast(self.device.type, enabled=False)
+
+    def load(self, batch: Batch, rows: slice | Tensor) -> Pair:
+        return self.moved(batch.fetch(rows))
+
+    def moved(self, pair: Pair) -> Pair:
+        """The rows where the model is."""
+        inputs, targets = (each(side, lambda t: t.to(self.device, non_blocking=True)) for side in pair)
+        return inputs, targets
+
+
+BY_GROUP: dict[Method, Callable[[nn.Module, Loss, Pair, Segments], Iterator[Found]]] = {
+    Method.VECTORIZED: vectorized,
+    Method.LOOP: looped,
+}
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """Norms of some groups' gradients, and the sum of the finite ones over all trainable parameters.
+
+    The sum is compared too: a hook that turns a layer's output, or parameters behind a layer's weight (weight
+    normalisation at its start), leave every norm as it is and yet another gradient.
+    """
+
+    norms: Tensor
+    total: Tensor
+
+    def sums(self, total: Tensor) -> bool:
+        """Whether the sum is this one, up to rounding, on the scale of what was added: losses may be small.
+
+        A gradient that is not finite though its loss is leaves nothing to compare.
+        """
+        finite = self.norms[self.norms.isfinite()]
+        size = finite.sum() + total.norm()
+        return not total.isfinite().all() or bool(
+            (self.total - total).norm() <= 100 * torch.finfo(total.dtype).eps * size
+        )
+
+    def agrees(self, reference: "Gathered") -> bool:
+        """The same norms and sum, up to rounding; Gram matrices round norms up by more than sums."""
+        finite = reference.norms.isfinite()
+        if not torch.equal(self.norms.isfinite(), finite) or not self.sums(reference.total):
+            return False
+        apart = (self.norms - reference.norms)[finite].abs()
+        return not finite.any() or bool(
+            (apart <= 1e4 * torch.finfo(apart.dtype).eps * reference.norms[finite].max()).all()
+        )
+
+
+def wide(values: Tensor) -> Tensor:
+    """At least float32."""
+    return values.to(torch.promote_types(values.dtype, torch.float32))
