@@ -8,7 +8,6 @@
 "use strict";
 
 const { exp, expm1, log1p, max, min, abs, sqrt, ceil, floor } = Math;
-const ROUND = 2.220446049250313e-16;
 const ROOT2 = Math.SQRT2, ROOT_2PI = sqrt(2 * Math.PI);
 
 /* --- Gaussian tails --- */
@@ -116,9 +115,9 @@ function worstCase(run) {
 	const bound = run.elements;  // null: any number
 	if (run.unit === "user" && bound === null) return { how: "refused" };
 	const size = sizeOf(run), change = 2 * size;
-	if (run.q === 1) return { how: "gaussian", swing: change, change };
+	if (run.q === 1) return { how: "gaussian", change };
 	if (run.sampler === "poisson-pairs") return { how: size > 1 ? "counted" : "pair", swing: size, change };
-	if (bound === null) return { how: "revealed", swing: Infinity, change };
+	if (bound === null) return { how: "revealed", change };
 	const swing = run.sampler === "fixed-users" ? 2 * bound : bound;
 	return { how: change === 2 * swing ? "pair" : "symmetrised", swing, change };
 }
@@ -149,6 +148,7 @@ function pairs(run, worst, least) {
 /** log of the density of (1−q)N(0)+qN(mean) over that of N(0). */
 function logRatio(part, mean, u) {
 	const power = mean * u - mean * mean / 2;
+	if (!part.stay) return power;
 	const excess = part.q * expm1(min(power, 600));
 	if (power < 600 && excess > -0.5) return log1p(excess);
 	if (power > 0) return Math.log(part.q) + power + log1p(part.stay / part.q * exp(-power));
@@ -343,7 +343,7 @@ function compose(law, steps, lost, { mean, low, high, folded }) {
 	}
 	transform(re, im);
 	// Each of log2(size) layers adds at most a few roundings, T times over; see elementdp.privacy: transform.
-	const rounding = ROUND * (1 + steps) * 16 * Math.log2(size) * strength / size + exp(-50);
+	const rounding = Number.EPSILON * (1 + steps) * 16 * Math.log2(size) * strength / size + exp(-50);
 	const error = rounding / (h * tilt * (1 + tilt)) * (1 + h * (1 + tilt)) + folded;
 	const decay = exp(-tilt * h), drop = exp(-h), bounds = new Float64Array(size);
 	let sum = 0, weighted = 0;
@@ -511,26 +511,18 @@ function account(run, delta) {
 
 /* --- What the paper would print: Rényi orders and Mironov's rule --- */
 
-function logMixture(z, mean, q, sigma) {
-	const power = (mean * z - mean * mean / 2) / (sigma * sigma);
-	if (q === 1) return power;
-	return power > 0
-		? Math.log(q) + power + log1p(exp(-power) * (1 - q) / q)
-		: log1p(q * expm1(power));
-}
-
 /** D_α of (1−q)N(0)+qN(a) against (1−q)N(0)+qN(b), noise σ: a trapezoidal sum over where the integrand can peak. */
 function renyi(order, q, sigma, a, b) {
 	const reach = 11 * sigma, step = min(sigma / 4, sigma * sigma / (3 * max(1, abs(a), abs(b))));
 	const modes = [min(a, b, 0), 0, max(a, b, 0), order * a, (1 - order) * b, order * a + (1 - order) * b];
 	modes.sort((x, y) => x - y);
-	const whole = (modes[5] - modes[0]) / step < 1e4, points = [];
+	const whole = (modes[5] - modes[0]) / step < 1e4, points = [], part = { q, stay: 1 - q };
 	let top = 0, k = -Infinity;
 	modes.forEach((mode, i) => {
 		const until = whole && i < 5 ? max(mode, modes[i + 1]) : mode + reach;
 		for (k = max(k, ceil((mode - reach) / step)); k * step <= until; k += 1) {
-			const z = k * step, base = -z * z / (2 * sigma * sigma);
-			const first = logMixture(z, a, q, sigma), second = logMixture(z, b, q, sigma);
+			const u = k * step / sigma, base = -u * u / 2;
+			const first = logRatio(part, a / sigma, u), second = logRatio(part, b / sigma, u);
 			top = max(top, base + order * first + (1 - order) * second);
 			points.push([base, first, second]);
 		}

@@ -42,6 +42,12 @@ function number(text) {
 	return parts.length > 2 || !parts.every((part) => part.trim()) ? NaN : Number(parts[0]) / Number(parts[1] ?? 1);
 }
 
+/** How the paper's promise and the true ones are drawn: the looks of the book's other figures. */
+const LOOKS = {
+	printed: { words: "the paper prints", colour: "vermillion", dash: "7 4" },
+	users: { colour: "orange", dash: "2 3" }, pairs: { colour: "blue", dash: "" },
+};
+
 /* --- Controls --- */
 
 let fields = 0;
@@ -179,14 +185,15 @@ function plot(holder, { x, y, lines, marks = [], words, height = 250 }) {
 			}));
 		}
 	}
-	for (const { at, colour } of marks) {
+	for (const { at, colour, open } of marks) {
 		svg.append(make("circle", {
-			cx: across(clamp(at[0], x.low, x.high)), cy: inside(at[1]), r: 5, fill: `var(--edp-${colour})`,
+			cx: across(clamp(at[0], x.low, x.high)), cy: inside(at[1]), r: 5, "stroke-width": 2,
+			stroke: `var(--edp-${colour})`, fill: open ? "none" : `var(--edp-${colour})`,
 		}));
 	}
 	const key = make("ul", { class: "edp-key" }, ...[...lines, ...marks].filter((one) => one.words).map((one) => make("li", {},
-		make("span", { class: one.at ? "edp-dot" : one.to ? "edp-block" : "edp-dash", style: `color: var(--edp-${one.colour});`
-			+ `border-top-style: ${one.dash ? "dashed" : "solid"}` }), one.words)));
+		make("span", { class: one.open ? "edp-ring" : one.at ? "edp-dot" : one.to ? "edp-block" : "edp-dash", style: `color: var(--edp-${one.colour});`
+			+ `border-top-style: ${{ "7 4": "dashed", "2 3": "dotted" }[one.dash] || "solid"}` }), one.words)));
 	holder.replaceChildren(make("div", { class: "edp-y" }, y.words), svg, key);
 }
 
@@ -196,6 +203,7 @@ const SAMPLERS = {
 	"poisson-users": "users, each by a coin", "fixed-users": "users, a fixed number",
 	"poisson-pairs": "(user, element) pairs, each by a coin",
 }, PAIRS = "poisson-pairs";
+const AXES = { q: "sampling rate q", steps: "steps T", sigma: "noise σ", delta: "δ", elements: "elements per user" };
 const MOST = 1000;  // an ε above this promises nothing
 const INSTEAD = "run the command below instead.";
 
@@ -247,11 +255,7 @@ function calculator(box, start) {
 		given: { label: "Given is", choices: { sigma: "the noise σ", epsilon: "the ε to be printed" }, value: "sigma" },
 		sigma: { label: "Noise σ", range: BOX.sigma, log: true, value: 4 },
 		epsilon: { label: "Target ε", range: [0.01, 100], log: true, value: 3 },
-		against: {
-			label: "Plot ε against",
-			choices: { q: "the rate q", steps: "the steps T", sigma: "the noise σ", delta: "δ", elements: "elements per user" },
-			value: "q",
-		},
+		against: { label: "Plot ε against", choices: AXES, value: "q" },
 	}, start, () => { moved = true; update(); }, true);
 	const answer = make("div", { class: "edp-answer", role: "status", "aria-live": "polite" });
 	const graph = make("div", { class: "edp-plot" });
@@ -290,9 +294,9 @@ function calculator(box, start) {
 		if (run.given === "sigma") epsilon = dp.claimed(run, delta);
 		else sigma = dp.noise(dp.claimed, run, epsilon, delta);
 		if (sigma === Infinity) return tell(`The noise for this ε is outside what this page is tested for: ${INSTEAD}`);
-		const rows = [{ words: "the paper prints", epsilon, sigma, colour: "vermillion" },
-			{ words: "true, sampled as chosen", run, colour: "orange" }];
-		if (run.sampler !== PAIRS) rows.push({ words: "true, pairs sampled", run: { ...run, sampler: PAIRS }, colour: "blue" });
+		const pairs = run.sampler === PAIRS;
+		const rows = [{ ...LOOKS.printed, epsilon, sigma }, { ...LOOKS[pairs ? "pairs" : "users"], words: "true, sampled as chosen", run }];
+		if (!pairs) rows.push({ ...LOOKS.pairs, words: "true, pairs sampled", run: { ...run, sampler: PAIRS } });
 		for (const row of rows.slice(1)) {
 			yield;
 			row.epsilon = dp.account({ ...row.run, sigma }, delta);
@@ -331,7 +335,7 @@ function calculator(box, start) {
 		const { delta, against } = run, axis = BOX[against], scale = against === "sigma" ? sizeOf(run) : 1;
 		const whole = against === "steps" || against === "elements";
 		const found = spread(axis[0] * scale, axis[1] * scale, 21, true).map((x) => whole ? Math.round(x) : x);
-		const drawn = rows.map(({ words, colour }, i) => ({ words, colour, dash: ["7 4", "2 3", ""][i], points: [] })), heights = [];
+		const drawn = rows.map(({ words, colour, dash }) => ({ words, colour, dash, points: [] })), heights = [];
 		for (const x of new Set(found)) {
 			for (const [i, row] of rows.entries()) {
 				yield;
@@ -343,7 +347,7 @@ function calculator(box, start) {
 		}
 		const marks = rows.slice(0, 2).filter(({ epsilon }) => run[against] !== null && epsilon <= MOST)
 			.map(({ epsilon, colour }) => ({ at: [run[against], Math.max(epsilon, SMALLEST)], colour }));
-		const words = { q: "sampling rate q", steps: "steps T", sigma: "noise σ", delta: "δ", elements: "elements per user" }[against];
+		const words = AXES[against];
 		if (!heights.length) return graph.replaceChildren(`Every ε is over ${MOST} here.`);
 		plot(graph, {
 			x: { low: found[0], high: found[20], log: true, words }, lines: drawn, marks,
@@ -368,7 +372,7 @@ function queue(job, wanted) {
 /* --- Start --- */
 
 dp.figures = { calculator };
-dp.tools = { make, range, spread, digits, controls, plot, button };
+dp.tools = { make, range, spread, digits, controls, plot, button, LOOKS };
 
 function startAll() {
 	for (const holder of document.querySelectorAll(".edp-live")) {

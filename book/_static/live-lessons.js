@@ -2,7 +2,7 @@
 (function () {
 "use strict";
 
-const dp = window.elementdp, { make, range, spread, digits, controls, plot, button } = dp.tools, { clamp } = dp;
+const dp = window.elementdp, { make, range, spread, digits, controls, plot, button, LOOKS } = dp.tools, { clamp } = dp;
 const { exp, max, min, abs, sqrt } = Math;
 
 /** A box with controls, an answer that is read aloud, and places for plots; `draw(values, parts)` fills them. */
@@ -17,7 +17,7 @@ function figure(box, start, specs, draw, plots = 1) {
 }
 
 const say = (answer, ...lines) => answer.replaceChildren(...lines.map((line) => make("p", {}, line)));
-const flat = (height, low, high, words, colour, dash) => ({ points: [[low, height], [high, height]], words, colour, dash });
+const flat = (height, low, high, look) => ({ points: [[low, height], [high, height]], ...look });
 
 /** Random numbers (mulberry32), the same ones for the same seed. */
 function generator(seed = Math.random() * 2 ** 32) {
@@ -71,8 +71,8 @@ dp.figures.counterexample = (box, start) => figure(box, start, {
 	plot(graphs[0], {
 		x: { low: 1, high: most, words: "elements K" },
 		y: { low: 1, high: max(1.05, value(x) * 1.06), words: "largest likelihood ratio" },
-		lines: [{ points, words: "users sampled", colour: "orange", dash: "2 3" },
-			flat(value(printed), 1, most, "the paper prints", "vermillion", "7 4"), flat(value(x), 1, most, "no sampling at all", "grey")],
+		lines: [{ ...LOOKS.users, points, words: "users sampled" }, flat(value(printed), 1, most, LOOKS.printed),
+			flat(value(x), 1, most, { words: "no sampling at all", colour: "grey" })],
 		marks: [{ at: [K, value(true_)], colour: "orange" }],
 		words: `The ratio rises from ${digits(value(printed))} at K = 1 towards ${digits(value(x))}; at K = ${K} it is ${digits(value(true_))}.`,
 	});
@@ -97,7 +97,7 @@ dp.figures.densities = (box, start) => figure(box, start, {
 	[0, r].forEach((others, i) => plot(graphs[i], {
 		x: { low, high, words: "output of one step" }, y: { low: 0, high: top, words: `density, others add ${others}` },
 		lines: pairs[i].map((points, side) => ({
-			points, words: side ? "secret = −1" : "secret = +1", colour: side ? "blue" : "vermillion", dash: side ? "7 4" : "",
+			points, words: side ? "secret = −1" : "secret = +1", colour: side ? "grey" : "ink", dash: side ? "7 4" : "",
 		})),
 		height: 220,
 		words: `Densities for both values of the secret when the other elements add ${others}; Rényi level ${digits(level(others))}.`,
@@ -185,9 +185,9 @@ dp.figures.histogram = (box, start) => {
 		const [zero, one, two, three] = [stack(), stack("sampling"), stack("sampling", "bias"), stack("sampling", "bias", "noise")];
 		plot(graphs[0], {
 			x: { low: 1, high: 100, log: true, words: "radius ρ" }, y: { low: 0, high: top, words: "squared error" },
-			lines: [layer("sampling", "grey", zero, one), layer("bias", "purple", one, two), layer("noise", "sky", two, three)],
-			marks: [{ at: [best, least], colour: "green", words: "best ρ" }, { at: [rho, total(here)], colour: "ink", words: "your ρ" },
-				{ at: [own, paid], colour: "orange", words: "private ρ" }],
+			lines: [layer("sampling", "rule", zero, one), layer("bias", "grey", one, two), layer("noise", "ink", two, three)],
+			marks: [{ at: [best, least], colour: "ink", words: "best ρ", open: true }, { at: [rho, total(here)], colour: "ink", words: "your ρ" },
+				{ at: [own, paid], colour: "blue", words: "private ρ" }],
 			words: `Squared error against ρ as sampling, bias and noise. Least at ρ = ${best}: ${digits(least)}.`,
 		});
 	});
@@ -254,8 +254,8 @@ dp.figures.audit = (box, start) => {
 			+ `prints ${digits(claim)}${best > claim ? ", which is thereby refuted" : ""}. (95 % sure, at all times at once.)`);
 		plot(parts.graphs[0], {
 			x: { low: 0, high: wide, words: "guesses" }, y: { low: 0, high: max(most, best, 0.5) * 1.1, words: "ε" },
-			lines: [{ points: path, words: "proved so far", colour: "green" }, flat(claim, 0, wide, "the paper prints", "vermillion", "7 4"),
-				flat(most, 0, wide, "true", values.sampler === "pairs" ? "blue" : "orange", "2 3")],
+			lines: [{ points: path, words: "proved so far", colour: "ink" }, flat(claim, 0, wide, LOOKS.printed),
+				flat(most, 0, wide, { ...LOOKS[values.sampler], words: "true" })],
 			words: `After ${guesses} guesses ε is proved to be at least ${digits(best, -1)}; the paper prints ${digits(claim)}.`,
 		});
 	}

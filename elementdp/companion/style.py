@@ -46,6 +46,13 @@ LOOKS = {
 }
 """One look for one meaning in the whole book. Where nothing is said of printing, the ε is the true one."""
 
+PRINTED, REPAIRED = LOOKS["element, as printed"], LOOKS["element, pairs sampled"]
+"""A statement as the paper prints it, and as it is true: the looks of the ε that follow from them."""
+NEIGHBOURS = (Look(INK, "-", "o"), Look(PALETTE["grey"], "--", "s"))
+"""What two neighbouring inputs give. They have no colour, since colours say what is promised, and by whom."""
+ERROR_PARTS = {"sampling": RULE, "bias": PALETTE["grey"], "noise": INK}
+"""The parts of a squared error, as shades of one grey for the same reason."""
+
 _STYLE: dict[str, object] = {
     "figure.figsize": (6.0, 3.7),
     "figure.constrained_layout.use": True,

@@ -11,7 +11,7 @@ from elementdp.audit.guessing import epsilon_from_guesses
 from elementdp.audit.sampled import claimed_odds, identity_odds
 from elementdp.companion.exhibit import Exhibit
 from elementdp.companion.report.live import show_live
-from elementdp.companion.style import LOOKS, PALETTE
+from elementdp.companion.style import ERROR_PARTS, INK, LOOKS, PALETTE
 from elementdp.companion.theory.counting import one_word_errors, unit_sigma
 from elementdp.elements import Partition, user_distance
 
@@ -52,7 +52,7 @@ def show_distances(one: str, other: str, epsilon: float) -> None:
     names = list(PARTITIONS)
     found = [user_distance(one.split(), other.split(), PARTITIONS[name]) for name in names]
     figure, axes = plt.subplots(figsize=(6.0, 2.2))
-    axes.barh(names, found, color=PALETTE["blue"])
+    axes.barh(names, found, color=INK)
     axes.invert_yaxis()
     axes.set(xlabel="distance")
     said = "; ".join(f"{distance} if an element is {name}" for name, distance in zip(names, found, strict=True))
@@ -78,9 +78,8 @@ def show_histogram_error(n: int, m: int, epsilon: float) -> None:
     total = parts.sum(axis=0)
     best = int(np.argmin(total))
     figure, axes = plt.subplots()
-    colours = [PALETTE["grey"], PALETTE["purple"], PALETTE["sky"]]
-    axes.stackplot(radii, parts, labels=["sampling", "bias", "noise"], colors=colours, alpha=0.55)
-    axes.plot(radii[best], total[best], "o", color=PALETTE["green"], label="best ρ")
+    axes.stackplot(radii, parts, labels=list(ERROR_PARTS), colors=list(ERROR_PARTS.values()), alpha=0.55)
+    axes.plot(radii[best], total[best], "o", color=INK, mfc="none", mew=2, label="best ρ")
     axes.set(xscale="log", xlabel="radius ρ", ylabel="squared error", ylim=(0, 4 * total[best]))
     axes.legend()
     exhibit = Exhibit(
@@ -101,7 +100,7 @@ def show_audit_game(q: float, odds: float, elements: int, *, guesses: int, seed:
     right = np.cumsum(_best_guesses(q, odds, elements, 0.8 * math.log(true), guesses, np.random.default_rng(seed)))
     proved = np.maximum.accumulate([epsilon_from_guesses(int(r), k + 1) for k, r in enumerate(right)])
     figure, axes = plt.subplots()
-    axes.step(range(1, guesses + 1), proved, color=PALETTE["green"], label="proved so far", where="post")
+    axes.step(range(1, guesses + 1), proved, color=INK, label="proved so far", where="post")
     paper, users = LOOKS["element, as printed"], LOOKS["element, users sampled"]
     axes.axhline(printed, color=paper.colour, ls=paper.dash, label="the paper prints")
     axes.axhline(math.log(true), color=users.colour, ls=users.dash, label="true")

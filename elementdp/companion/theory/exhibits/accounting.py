@@ -6,11 +6,11 @@ from dataclasses import replace
 import matplotlib.pyplot as plt
 
 from elementdp.companion.exhibit import Exhibit
-from elementdp.companion.style import LOOKS, PALETTE, plain_ticks
+from elementdp.companion.style import LOOKS, PALETTE, PRINTED, plain_ticks
 from elementdp.companion.theory.paper_settings import PAPER_SETTINGS
 from elementdp.privacy import Band, Sampler, account, calibrate, rounded_down, rounded_up
 
-PRINTED, USERS, PAIRS = (LOOKS[f"element, {name}"] for name in ("as printed", "users sampled", "pairs sampled"))
+USERS, PAIRS = LOOKS["element, users sampled"], LOOKS["element, pairs sampled"]
 _DASHES = ("-", "--", "-.", (0, (5, 1)))
 
 
@@ -31,7 +31,8 @@ def paper_settings(names: Sequence[str], targets: Sequence[float], q: float) -> 
             rows.append((name, target, run.sigma, setting.elements, f"{bounded:.3g}", anyone.up, pairs.up))
     last = rows[-1]
     return Exhibit(
-        caption=f"The paper's settings at q = {q:g}, δ = n^-1.1",
+        name="tab-paper-settings",
+        caption=f"The paper's settings at q = {q:g}: ε for one element of one user replaced, at δ = n^-1.1",
         header=("experiment", "claimed ε", "σ", "M", "true ε, M elements", "true ε, any number", "pairs sampled"),
         rows=rows,
         numbers={
@@ -57,11 +58,11 @@ def true_against_rate(targets: Sequence[float], rates: Sequence[float], bounds: 
     figure, axes = plt.subplots(1, len(targets), figsize=(6.0, 4.2), squeeze=False, sharex=True)
     for axis, target in zip(axes[0], targets, strict=True):
         for i, bound in enumerate(bounds):
-            shade, dash = 0.4 + 0.6 * i / len(bounds), _DASHES[i % len(_DASHES)]
+            width, dash = 1.0 + 0.6 * i, _DASHES[i % len(_DASHES)]
             some = [bands[target, q, bound] for q in rates]
             low, up = [b.low for b in some], [b.up for b in some]
-            axis.fill_between(rates, low, up, color=USERS.colour, alpha=0.25 * shade, lw=0)
-            axis.plot(rates, up, color=USERS.colour, alpha=shade, ls=dash, label=f"M = {bound}")
+            axis.fill_between(rates, low, up, color=USERS.colour, alpha=0.2, lw=0)
+            axis.plot(rates, up, color=USERS.colour, lw=width, ls=dash, label=f"M = {bound}")
         anyone = [bands[target, q, None].up for q in rates]
         axis.plot(rates, anyone, color=USERS.colour, ls=":", marker=".", label="any number")
         axis.axhline(target, color=PRINTED.colour, ls=PRINTED.dash, label="claimed")
@@ -112,10 +113,13 @@ def price(target: float, rates: Sequence[float]) -> Exhibit:
             )
     users, pairs = found.values()
     figure, axis = plt.subplots(figsize=(6.0, 4.0))
-    axis.loglog(rates, users, color=USERS.colour, marker="o", label="users sampled, any number of elements")
-    axis.loglog(rates, [q**-0.5 for q in rates], color=PALETTE["grey"], ls=":", label="$1/\\sqrt{q}$")
-    axis.loglog(rates, pairs, color=PAIRS.colour, ls="--", marker="s", label="pairs sampled")
+    label = "users sampled, any number of elements"
+    axis.loglog(rates, users, USERS.dash, color=USERS.colour, marker=USERS.marker, label=label)
+    axis.loglog(rates, [q**-0.5 for q in rates], color=PALETTE["grey"], lw=1, label="$1/\\sqrt{q}$")
+    axis.loglog(rates, pairs, PAIRS.dash, color=PAIRS.colour, marker=PAIRS.marker, label="pairs sampled")
     axis.set(xlabel="sampling rate q", ylabel="σ needed / σ in the paper")
+    axis.set_xticks(rates, [f"{q:g}" for q in rates])
+    axis.minorticks_off()
     plain_ticks(axis.yaxis)
     figure.legend(loc="outside lower center", ncols=1)
     low, high = f"{min(pairs):.2f}", f"{max(pairs):.2f}"

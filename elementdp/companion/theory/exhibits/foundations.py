@@ -1,4 +1,4 @@
-"""What the pages on definitions and properties show, and what the closing page says to users."""
+"""What the pages on definitions and properties show."""
 
 import math
 from collections.abc import Sequence
@@ -6,12 +6,13 @@ from fractions import Fraction
 
 import matplotlib.pyplot as plt
 import numpy as np
+import seaborn as sns
 
 from elementdp.audit.composition import optimal_delta_equal
 from elementdp.audit.finite import Distribution
 from elementdp.audit.programs import sharp_group_delta, worst_group_delta
 from elementdp.companion.exhibit import Exhibit
-from elementdp.companion.style import INK, PALETTE
+from elementdp.companion.style import INK, NEIGHBOURS, PALETTE, PRINTED, REPAIRED
 from elementdp.companion.theory.inference import all_or_none, independent_belief, knowing_the_rest, odds_moved
 from elementdp.elements import Partition, sample_distance
 from elementdp.privacy import Guarantee, Unit
@@ -27,6 +28,7 @@ def side_information(counts: Sequence[int] = (1, 2, 3, 5), odds: Fraction = Frac
     """How far an answer moves the odds of one element, for people who knew different things before."""
     people = (knowing_the_rest, independent_belief, all_or_none)
     return Exhibit(
+        name="tab-side-information",
         caption=f"The most by which the answers multiply the odds of “has element 1”, exactly; e^ε = {odds}, so group "
         "privacy allows 3^k for k elements",
         header=("elements k", "knew all the others", "believed them independent", "knew: all or none", "group privacy"),
@@ -43,9 +45,9 @@ def renyi_orders(said: Distribution, never: Distribution) -> Exhibit:
     curve = np.logaddexp.reduce(exponents, axis=1) / (orders - 1)
     average, worst = float(np.sum(p * np.log(p / q))), float(np.max(np.log(p / q)))
     figure, axes = plt.subplots()
-    axes.semilogx(orders, curve, label="Rényi divergence", color=PALETTE["blue"])
+    axes.semilogx(orders, curve, label="Rényi divergence", color=INK)
     axes.axhline(average, color=PALETTE["grey"], linestyle=":", label="average log ratio (order 1)")
-    axes.axhline(worst, color=PALETTE["vermillion"], linestyle="--", label="worst log ratio")
+    axes.axhline(worst, color=PALETTE["grey"], linestyle="--", label="worst log ratio")
     axes.set(xlabel="order α", ylabel="divergence")
     axes.legend()
     return Exhibit(
@@ -53,7 +55,7 @@ def renyi_orders(said: Distribution, never: Distribution) -> Exhibit:
         figure=figure,
         alt=f"The Rényi divergence rises from {average:.3f} at order 1 towards the worst log likelihood ratio "
         f"{worst:.3f}.",
-        caption="One mechanism seen at every order.",
+        caption="The Rényi divergence of the mechanism that answers yes, no or nothing, at every order.",
     )
 
 
@@ -62,16 +64,13 @@ def coarser_distances(pairs: Sequence[tuple[list[dict[str, int]], list[dict[str,
     coarse = Partition.from_labels({"a": "ab", "b": "ab", "c": "c"})
     fine_found = np.array([sample_distance(x, y, Partition.identity()) for x, y in pairs])
     coarse_found = np.array([sample_distance(x, y, coarse) for x, y in pairs])
-    positions = np.arange(int(fine_found.max()) + 1)
     figure, axes = plt.subplots(figsize=(6, 3.2))
-    for shift, found, label, colour, hatch in (
-        (-0.2, fine_found, "three elements", "blue", ""),
-        (0.2, coarse_found, "two of them merged", "grey", "//"),
-    ):
-        counts = np.bincount(found, minlength=len(positions))
-        axes.bar(positions + shift, counts, 0.4, label=label, color=PALETTE[colour], hatch=hatch)
+    sns.histplot(
+        {"three elements": fine_found, "two of them merged": coarse_found},
+        discrete=True, multiple="dodge", shrink=0.8, palette=[one.colour for one in NEIGHBOURS], alpha=1, ax=axes,
+    )  # fmt: skip
     axes.set(xlabel="distance between two samples of four users", ylabel="pairs of samples")
-    axes.legend()
+    axes.set_xticks(range(int(fine_found.max()) + 1))
     rose = int((coarse_found > fine_found).sum())
     return Exhibit(
         name="fig-coarser",
@@ -91,9 +90,9 @@ def group_growth(epsilon: float, distances: Sequence[int], small: float = 1e-6) 
     sharp = [sharp_group_delta(d, epsilon, small) / small for d in distances]
     printed = [d * math.exp((d - 1) * epsilon) for d in distances]
     figure, axes = plt.subplots()
-    axes.semilogy(distances, printed, "--", label="printed: $D e^{(D-1)\\varepsilon}$", color=PALETTE["vermillion"])
+    axes.semilogy(distances, printed, PRINTED.dash, label="printed: $D e^{(D-1)\\varepsilon}$", color=PRINTED.colour)
     label = "sharp: $(e^{D\\varepsilon}-1)/(e^{\\varepsilon}-1)$"
-    axes.semilogy(distances, sharp, "-", label=label, color=PALETTE["blue"])
+    axes.semilogy(distances, sharp, REPAIRED.dash, label=label, color=REPAIRED.colour)
     axes.semilogy(distances, worst, "o", label="worst chain, linear program", color=INK)
     axes.set(xlabel="changed elements $D$", ylabel="δ at $D\\varepsilon$, in units of δ")
     axes.legend()
@@ -122,14 +121,14 @@ def composed_levels(counts: Sequence[int], part: tuple[float, float], slack: flo
     for values, name, colour, dash in zip(
         columns[1:5],
         ("basic", "printed", "repaired", "optimal"),
-        (PALETTE["grey"], PALETTE["vermillion"], PALETTE["blue"], INK),
-        (":", "--", "-", "-."),
+        (PALETTE["grey"], PRINTED.colour, REPAIRED.colour, INK),
+        (":", PRINTED.dash, REPAIRED.dash, "-."),
         strict=True,
     ):
         left.loglog(columns[0], values, label=name, color=colour, ls=dash)
     left.set(xlabel="mechanisms $k$", ylabel="ε of the composition", title="loose in ε")
     figure.legend(loc="outside lower center", ncols=4)
-    right.semilogx(columns[0], columns[5], color=PALETTE["vermillion"], marker="o", ms=3)
+    right.semilogx(columns[0], columns[5], color=PRINTED.colour, ls=PRINTED.dash, marker=PRINTED.marker, ms=3)
     right.axhline(1, color=PALETTE["grey"], ls=":")
     right.set(xlabel="mechanisms $k$", ylabel="true δ / printed δ", title="false above the line", ylim=(0, None))
     last, first = rows[-1], rows[0]

@@ -7,11 +7,12 @@ from functools import cached_property
 
 import matplotlib.pyplot as plt
 import numpy as np
+import seaborn as sns
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from elementdp.companion.exhibit import Exhibit
-from elementdp.companion.style import INK, LOOKS, PALETTE, plain_ticks
+from elementdp.companion.style import INK, LOOKS, PALETTE, PRINTED, REPAIRED, plain_ticks
 from elementdp.companion.theory.counting import (
     PAPER_RHOS,
     mean_histogram,
@@ -164,10 +165,23 @@ def longer_texts(words: ZipfWords, lengths: Sequence[int]) -> Exhibit:
         )
         errors = [float(one.errors.min()) / m**2 for one in (user, element)]  # of frequencies, not of counts
         rows.append((m, user.best, element.best, *errors, errors[0] / errors[1]))
+    figure, axes = plt.subplots(figsize=(6.0, 3.4))
+    for level, column, look in (("user", 3, LOOKS["user"]), ("element", 4, LOOKS["element, pairs sampled"])):
+        found = [row[column] for row in rows]
+        axes.loglog(lengths, found, look.dash, color=look.colour, marker=look.marker, label=f"{level} level")
+    axes.set(xlabel="words per user m", ylabel="squared error of frequencies", title="stand-in: simulated words")
+    axes.set_xticks(lengths, labels=[str(m) for m in lengths])
+    axes.xaxis.minorticks_off()
+    axes.legend()
+    first, last = rows[0], rows[-1]
     return Exhibit(
-        name="tab-longer-texts",
-        caption="Squared error of the frequencies at the best radius as users contribute more words (stand-in data, "
-        "ε = 4).",
+        name="fig-longer-texts",
+        figure=figure,
+        alt=f"Squared error of the frequencies against m at both levels. User level has {first[5]:.3g} times the error "
+        f"of element level at m = {first[0]} and {last[5]:.3g} times at m = {last[0]}.",
+        caption=f"{STAND_IN}, ε = 4. The error at the best radius as users contribute more words; from m = {first[0]} "
+        f"to {last[0]} that radius goes from {first[1]:g} to {last[1]:g} at user level and from {first[2]:g} to "
+        f"{last[2]:g} at element level.",
         header=("m", "best ρ, user", "best ρ, element", "error, user", "error, element", "ratio"),
         rows=rows,
     )
@@ -187,9 +201,27 @@ def chosen_radii(words: ZipfWords, partitions: Sequence[int]) -> Exhibit:
             promise = staged.guarantee
         rows.append(row)
     over = {name: [row[column] / row[2] for row in rows] for name, column in (("shares", 5), ("norms", 7))}
+    figure, axes = plt.subplots(figsize=(6.0, 3.2))
+    points = {
+        "K": [str(k) for k in partitions] * 2,
+        "over": [*over["shares"], *over["norms"]],
+        "ρ chosen by": ["shares (the paper's rule)"] * len(rows) + ["norms"] * len(rows),
+    }
+    sns.pointplot(
+        points, x="K", y="over", hue="ρ chosen by", palette=[PRINTED.colour, REPAIRED.colour], linestyle="none",
+        markers=[PRINTED.marker, REPAIRED.marker], errorbar=None, log_scale=(False, True), ax=axes,
+    )  # fmt: skip
+    axes.axhline(1, color=PALETTE["grey"], lw=1, ls=(0, (1, 1)))
+    axes.set(xlabel="clusters K", ylabel="error / error of the grid", title="stand-in: simulated words")
+    plain_ticks(axes.yaxis)
+    said = {name: f"{min(found):.3g} to {max(found):.3g}" for name, found in over.items()}
     return Exhibit(
-        name="tab-chosen-radii",
-        caption=f"Ways to choose ρ (stand-in data, ε = 4, n = {words.n}, m = {words.m}).",
+        name="fig-chosen-radii",
+        figure=figure,
+        alt="Squared error when ρ is chosen privately, over the error at the best ρ of the grid, for each K: "
+        f"{said['shares']} by shares, {said['norms']} by norms.",
+        caption=f"{STAND_IN}, ε = 4, n = {words.n}, m = {words.m}. What the private choice of ρ costs, its budget "
+        "included. On the dotted line ρ is the best of the grid, which looks at users without protection.",
         header=(
             "K",
             "ρ by grid",
@@ -203,7 +235,7 @@ def chosen_radii(words: ZipfWords, partitions: Sequence[int]) -> Exhibit:
         rows=rows,
         numbers={
             "guarantee": promise,
-            **{f"over-{name}": f"{min(found):.3g} to {max(found):.3g}" for name, found in over.items()},
+            **{f"over-{name}": span for name, span in said.items()},
         },
     )
 
@@ -211,7 +243,7 @@ def chosen_radii(words: ZipfWords, partitions: Sequence[int]) -> Exhibit:
 def coordinate_variance(radii: NDArray[np.float64], ratio: NDArray[np.float64]) -> Exhibit:
     """The variance of one projected count over that of the count itself."""
     figure, axes = plt.subplots(figsize=(6.0, 3.2))
-    axes.plot(radii, ratio, color=PALETTE["blue"])
+    axes.plot(radii, ratio, color=INK)
     axes.axhline(1, color=PALETTE["grey"], lw=1, ls=(0, (1, 1)))
     axes.set(xlabel="radius ρ", ylabel="var π(X)₁ / var X₁")
     return Exhibit(

@@ -8,11 +8,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from elementdp.companion.exhibit import Exhibit
-from elementdp.companion.style import LOOKS, PALETTE, power_of_ten
+from elementdp.companion.style import LOOKS, PALETTE, PRINTED, REPAIRED, power_of_ten
 from elementdp.companion.theory.counting import gaussian_average, laplace_average, paper_variance, wasted_variance
 from elementdp.privacy import Unit, gaussian_delta
 
-PRINTED = LOOKS["element, as printed"].colour
 DASHES = ("-", "--", "-.", ":")
 REFERENCE: dict[str, Any] = {"color": PALETTE["grey"], "lw": 1, "ls": (0, (1, 1))}
 """A thin line to compare with."""
@@ -21,9 +20,8 @@ REFERENCE: dict[str, Any] = {"color": PALETTE["grey"], "lw": 1, "ls": (0, (1, 1)
 def conversions(orders: Sequence[int], delta: float, best: Sequence[float], coins: Sequence[float]) -> Exhibit:
     """δ at the printed ε′ of a Rényi guarantee: as printed, by the best closed form, and for the worst two coins."""
     figure, axes = plt.subplots()
-    printed = LOOKS["element, as printed"]
-    axes.loglog(orders, np.full(len(orders), delta), printed.dash, color=printed.colour, label="as printed")
-    axes.loglog(orders, best, color=PALETTE["blue"], ls="-", marker="o", label="best closed form")
+    axes.loglog(orders, np.full(len(orders), delta), PRINTED.dash, color=PRINTED.colour, label="as printed")
+    axes.loglog(orders, best, REPAIRED.dash, color=REPAIRED.colour, marker=REPAIRED.marker, label="best closed form")
     axes.loglog(orders, coins, color=PALETTE["grey"], ls=":", marker="s", label="worst pair of coins")
     axes.set(xlabel="Rényi order α", ylabel="δ at the printed ε′")
     axes.legend()
@@ -45,7 +43,7 @@ def wasted(deltas: Sequence[float]) -> Exhibit:
     figure, axes = plt.subplots()
     for place, delta in enumerate(deltas):
         ratio = [wasted_variance(epsilon, delta) for epsilon in grid]
-        axes.semilogx(grid, ratio, ls=DASHES[place % 4], color=PRINTED, label=f"δ = {power_of_ten(delta)}")
+        axes.semilogx(grid, ratio, ls=DASHES[place % 4], color=PRINTED.colour, label=f"δ = {power_of_ten(delta)}")
     axes.axhline(1, **REFERENCE)
     axes.axvline(1, **REFERENCE)
     axes.set(xlabel="ε", ylabel="printed variance / least variance", ylim=(0.9, None))
@@ -68,9 +66,8 @@ def broken_promises(epsilons: Sequence[float] = (0.25, 0.5, 1.0)) -> Exhibit:
     figure, axes = plt.subplots()
     for epsilon, dash in zip(epsilons, DASHES, strict=False):
         got = [1 - gaussian_delta(epsilon, paper_variance(epsilon, 1 - one) ** -0.5) for one in asked]
-        axes.loglog(
-            asked, np.where(np.array(got) > 1e-6, got, np.nan), ls=dash, color=PRINTED, label=f"ε = {epsilon:g}"
-        )
+        seen = np.where(np.array(got) > 1e-6, got, np.nan)
+        axes.loglog(asked, seen, ls=dash, color=PRINTED.colour, label=f"ε = {epsilon:g}")
     axes.loglog(asked, asked, **REFERENCE, label="what was promised")
     axes.set(xlabel="1 − δ asked for", ylabel="1 − δ delivered", ylim=(1e-6, 2))
     axes.legend()
@@ -88,10 +85,10 @@ def average_errors(users: Sequence[int], words: int, repeats: int, rng: np.rando
     element, user = LOOKS["element, pairs sampled"], LOOKS["user"]
     figure, axes = plt.subplots()
     rows = []
-    for label, unit, kind, colour, marker in (
-        ("user, Gaussian", Unit.USER, "Gaussian", user.colour, user.marker),
-        ("element, Gaussian", Unit.ELEMENT, "Gaussian", element.colour, element.marker),
-        ("element, Laplace", Unit.ELEMENT, "Laplace", PALETTE["sky"], "o"),
+    for label, unit, kind, look, dash in (
+        ("user, Gaussian", Unit.USER, "Gaussian", user, user.dash),
+        ("element, Gaussian", Unit.ELEMENT, "Gaussian", element, element.dash),
+        ("element, Laplace", Unit.ELEMENT, "Laplace", element, ":"),
     ):
         sensitivity = words if unit is Unit.USER else 1
         for n in users:
@@ -105,8 +102,8 @@ def average_errors(users: Sequence[int], words: int, repeats: int, rng: np.rando
             measured = math.sqrt(np.mean([(draw.value - values.mean()) ** 2 for draw in draws]))
             rows.append((label, n, draws[0].noise_sd, measured))
         mine = [row for row in rows if row[0] == label]
-        axes.loglog(users, [row[2] for row in mine], color=colour, ls="-", label=label)
-        axes.loglog(users, [row[3] for row in mine], color=colour, ls="none", marker=marker)
+        axes.loglog(users, [row[2] for row in mine], color=look.colour, ls=dash, label=label)
+        axes.loglog(users, [row[3] for row in mine], color=look.colour, ls="none", marker=look.marker)
     axes.set(xlabel="users n", ylabel="root mean squared error")
     axes.legend()
     return Exhibit(

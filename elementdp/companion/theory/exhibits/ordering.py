@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from elementdp.companion.exhibit import Exhibit
-from elementdp.companion.style import LOOKS, PALETTE, plain_ticks
+from elementdp.companion.style import LOOKS, PALETTE, PRINTED, REPAIRED, plain_ticks
 from elementdp.companion.theory.counting import indicator_sensitivity, ordering_loss, unit_sigma
 from elementdp.companion.theory.ordering import expected_ordering_losses, misorder_probability
 from elementdp.privacy import Unit
@@ -64,8 +64,7 @@ def losses(p: NDArray[np.float64], n: int, m: int, repeats: int, rng: np.random.
 def loss_ratios(sizes: Sequence[int], ratios: Mapping[str, Sequence[float]], n: int) -> Exhibit:
     """The exact loss over the promised t², at the printed and at the repaired γ, against the items of a user."""
     figure, axes = plt.subplots()
-    looks = {"printed": LOOKS["element, as printed"], "repaired": LOOKS["element, pairs sampled"]}
-    for name, look in looks.items():
+    for name, look in (("printed", PRINTED), ("repaired", REPAIRED)):
         drawn, low = np.maximum(ratios[name], LEAST), max(ratios[name]) < LEAST
         label = f"at the {name} γ" + (f" (below {LEAST:g})" if low else "")
         axes.loglog(sizes, drawn, look.dash, color=look.colour, marker="v" if low else look.marker, label=label)
@@ -111,7 +110,8 @@ def needed_gaps(p: float, n: int, user_counts: Sequence[int], item_counts: Seque
         settings = [[(n, m) for m in item_counts], [(users, middle) for users in user_counts]]
         gaps = [[needed_gap(p, users, m, scale(m)) / p for users, m in part] for part in settings]
         for panel, ticks, values in zip(panels, (item_counts, user_counts), gaps, strict=True):
-            panel.loglog(ticks, values, looks[label].dash, color=looks[label].colour, marker="o", label=label)
+            look = looks[label]
+            panel.loglog(ticks, values, look.dash, color=look.colour, marker=look.marker, label=label)
             panel.set_xticks(ticks, [str(tick) for tick in ticks])
             panel.minorticks_off()
         rows += [(label, *setting, gap) for part, found in zip(settings, gaps, strict=True)

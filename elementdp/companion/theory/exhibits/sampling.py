@@ -10,7 +10,7 @@ import numpy as np
 from elementdp.audit.experiment import Audited
 from elementdp.audit.mixtures import Mixture, leading_coefficient, renyi, user_sampled
 from elementdp.companion.exhibit import Exhibit
-from elementdp.companion.style import LOOKS, PALETTE, power_of_ten
+from elementdp.companion.style import LOOKS, NEIGHBOURS, PRINTED, power_of_ten
 from elementdp.companion.theory.symmetrised import DIRECTIONS, composed_epsilon, curves, step_pair
 from elementdp.privacy import (
     Sampler,
@@ -22,7 +22,7 @@ from elementdp.privacy import (
     rounded_up,
 )
 
-PRINTED, USERS, PAIRS = (LOOKS[f"element, {name}"] for name in ("as printed", "users sampled", "pairs sampled"))
+USERS, PAIRS = LOOKS["element, users sampled"], LOOKS["element, pairs sampled"]
 ORDER = 8.0
 """The Rényi order at which single steps are compared."""
 
@@ -32,9 +32,9 @@ def two_densities(q: float = 0.3, sigma: float = 2.0) -> Exhibit:
     figure, axes = plt.subplots(1, 2, figsize=(6.0, 3.0), sharey=True)
     x = np.linspace(-8, 18, 600)
     for axis, others in zip(axes, (0, 9), strict=True):
-        for secret, colour, dash in ((1, "vermillion", "-"), (-1, "blue", "--")):
+        for secret, look in zip((1, -1), NEIGHBOURS, strict=True):
             density = np.exp(user_sampled(q, sigma, others, secret).log_density(x))
-            axis.plot(x, density, color=PALETTE[colour], ls=dash, label=f"secret = {secret:+d}")
+            axis.plot(x, density, color=look.colour, ls=look.dash, label=f"secret = {secret:+d}")
         axis.set(title=f"other elements add r = {others}", xlabel="output of one step")
     axes[0].set_ylabel("density")
     axes[0].legend()
@@ -80,7 +80,9 @@ def claimed_against_true(run: SubsampledGaussian, delta: float, bounds: Sequence
     pairs = account(replace(run, sampler=Sampler.POISSON_PAIRS), delta)
     figure, axis = plt.subplots(figsize=(6.0, 4.6))
     axis.fill_between(bounds, [b.low for b in bands], [b.up for b in bands], color=USERS.colour, alpha=0.25, lw=0)
-    axis.plot(bounds, [b.up for b in bands], color=USERS.colour, marker="o", label="true, users sampled (band)")
+    ups = [b.up for b in bands]
+    label = "true, users sampled (band)"
+    axis.plot(bounds, ups, USERS.dash, color=USERS.colour, marker=USERS.marker, label=label)
     axis.axhline(revealed.up, color=USERS.colour, ls="-.", label="true, any number of elements")
     axis.axhline(stated, color=PRINTED.colour, ls=PRINTED.dash, label="claimed in the paper")
     axis.axhline(pairs.up, color=PAIRS.colour, ls=PAIRS.dash, label="true, pairs sampled")
@@ -123,6 +125,7 @@ def symmetrised_table(q: float, sigma: float, bound: int, steps: int, delta: flo
     band = account(run, delta)
     found = {name: composed_epsilon(q, sigma, bound, steps, delta, name) for name in DIRECTIONS}
     return Exhibit(
+        name="tab-symmetrised",
         caption=f"q = {q:g}, σ = {sigma:g}, T = {steps}, M = {bound}, δ = {delta:g}: T-fold products by chords and a "
         f"Fourier transform, beside the accountant's band",
         header=("pair", f"curve at γ = {gamma:g} minus 1 - γ (q = 0.05, σ = 2, M = 2)", "ε of T steps", "accountant"),
@@ -143,8 +146,10 @@ def attack_picture(found: Sequence[Audited], run: SubsampledGaussian, delta: flo
     (trials, confidence), places = effort, np.arange(len(found))
     figure, axis = plt.subplots(figsize=(6.0, 4.6))
     axis.plot(places, [a.promised_users.up for a in found], "v-", color=USERS.colour, label="users sampled, our ε")
-    axis.plot(places, [a.users for a in found], "s:", color=USERS.colour, label="users sampled, the attack proves")
-    axis.plot(places, [a.pairs for a in found], "D:", color=PAIRS.colour, label="pairs sampled, the attack proves")
+    for look, proved, name in ((USERS, [a.users for a in found], "users"), (PAIRS, [a.pairs for a in found], "pairs")):
+        axis.plot(
+            places, proved, ":", color=look.colour, marker=look.marker, label=f"{name} sampled, the attack proves"
+        )
     axis.axhline(found[0].claimed, color=PRINTED.colour, ls=PRINTED.dash, label="claimed in the paper")
     axis.set(xlabel="elements of the attacked user", ylabel=f"ε at δ = {power_of_ten(delta)}")
     axis.set_xticks(places, [str(a.elements) for a in found])
