@@ -60,7 +60,12 @@ class _Words(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         if self._inside and not self._skipped:
-            self.parts.append(escape(_TEX.sub(_plain, data)))
+            self.parts.append(escape(in_words(data)))
+
+
+def in_words(text: str) -> str:
+    """A text without TeX: its formulas in plain characters, as far as there are any."""
+    return _TEX.sub(_plain, text)
 
 
 _LETTERS = {
@@ -71,7 +76,23 @@ _LETTERS = {
     "rho": "ρ",
     "alpha": "α",
     "theta": "θ",
+    "Theta": "Θ",
+    "beta": "β",
+    "gamma": "γ",
+    "mu": "μ",
     "le": "≤",
+    "wedge": "∧",
+    "Phi": "Φ",
+    "Sigma": "Σ",
+    "ell": "ℓ",
+    "duser": "d_user",
+    "delement": "d_element",
+    "mech": "M",
+    "dots": "…",
+    "mathsf": "",
+    "star": "*",
+    "Vert": "‖",
+    "widehat": "",
 }
 _TEX = re.compile(r"\\([()\[\]{},;]|[A-Za-z]+ ?)")
 

@@ -13,6 +13,7 @@ from sphinx.application import Sphinx
 
 from elementdp.companion.book.bibliography import AuthorYearStyle
 from elementdp.companion.book.excerpts import SCRIPT, write_excerpts
+from elementdp.companion.book.symbols import read_glossary, with_symbols
 
 
 def point_buttons(app: Sphinx, pagename: str, _template: str, context: dict[str, Any], _doctree: object) -> None:
@@ -56,9 +57,12 @@ _FORMULA_AND_POINT = re.compile(r'(<span class="math notranslate nohighlight">\\
 def finish_pages(app: Sphinx, error: Exception | None) -> None:
     """Take out of the built pages what an offline book must not have, and give the search their words."""
     if error is None and app.builder.format == "html":
-        html = Path(app.outdir)
+        html, glossary = Path(app.outdir), Path(app.outdir) / "book" / "glossary.html"
+        symbols = read_glossary(glossary.read_text(encoding="utf-8")) if glossary.is_file() else []
         for page in html.rglob("*.html"):
             text = _UNWANTED.sub("", page.read_text(encoding="utf-8"))
+            if page.parent.parent == glossary.parent:  # the chapters; the other pages have hardly a formula
+                text = with_symbols(text, symbols, "../glossary.html")
             # A browser would begin a line with the full stop after a formula.
             whole = _FORMULA_AND_POINT.sub(r'<span class="edp-whole">\1</span>', text)
             page.write_text(whole, encoding="utf-8")

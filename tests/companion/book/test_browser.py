@@ -145,6 +145,17 @@ def test_the_ledger_fits_one_screen(opened: Opened) -> None:
     assert seen["smallest"] >= SMALLEST
 
 
+def test_symbols_of_equations_and_cells_lead_to_the_glossary(opened: Opened) -> None:
+    page = opened("book/accounting/subsampling.html")
+    page.wait_for_function("document.querySelectorAll('.edp-symbol').length > 0")
+    symbol = page.locator('mjx-container[display="true"] .edp-symbol:has(title)').first
+    assert symbol.locator("title").first.text_content() in page.locator(".edp-symbols dd").evaluate_all(
+        "all => all.map(one => one.dataset.words)"
+    )
+    symbol.dispatch_event("click")
+    page.wait_for_url("**/glossary.html#term-*")
+
+
 def test_a_search_shows_excerpts(opened: Opened) -> None:
     page = opened("search.html?q=amplification")
     page.locator("#search-results li p.context").first.wait_for(timeout=10_000)
