@@ -4,7 +4,7 @@ import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import TypeVar
 
 from scipy.optimize import brentq
@@ -139,6 +139,7 @@ def calibrate(event: Run, epsilon: float, delta: float) -> Run:
     def noisier(log_sigma: float) -> Run:
         return replace(event, sigma=min(max(math.exp(log_sigma), SIGMAS[0]), SIGMAS[1]))
 
+    @cache
     def excess(log_sigma: float) -> float:
         up = _account(noisier(log_sigma), delta, low=False).up
         return math.log(max(up, 1e-12)) - math.log(epsilon)
@@ -151,10 +152,11 @@ def calibrate(event: Run, epsilon: float, delta: float) -> Run:
         start, stride = calibrate(pairs, epsilon, delta).sigma, 0.02
     low = high = min(max(math.log(start), least), most)
     step = stride
-    while excess(high) > 0:
+    while (above := excess(high)) > 0:
         if high == most:
             raise ArgumentError("epsilon", epsilon, f"reachable with sigma at most {SIGMAS[1]:g}")
-        low, high, step = high, min(high + step, most), 2 * step
+        further = min(step, above + 0.1)  # ε falls as 1/σ or faster, and far beyond the answer it is slow to count
+        low, high, step = high, min(high + further, most), 2 * step
     step = stride
     while low == high or excess(low) <= 0:
         if low == least:
@@ -167,9 +169,9 @@ def calibrate(event: Run, epsilon: float, delta: float) -> Run:
             )
             return noisier(least)
         low, step = max(min(low, high) - step, least), 2 * step
-    root = float(brentq(excess, low, high, xtol=2e-5))
+    root, step = float(brentq(excess, low, high, xtol=4e-5)), 4e-5
     while excess(root) > 0:
-        root = min(root + 4e-5, most)
+        root, step = min(root + step, most), 2 * step
     return noisier(root)
 
 

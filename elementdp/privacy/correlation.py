@@ -16,6 +16,8 @@ from elementdp.errors import ArgumentError, at_least, positive
 from elementdp.privacy.curves import Floats
 
 MOST_BANDS = 64
+LONGEST_CORRELATED = 10**7  # steps of a run with correlated noise
+_WORK = 30_000_000  # steps times rounds of an optimisation: any filter keeps its promise, so it may end early
 _COLUMNS = 64  # columns of the workload an optimisation looks at where step sizes change; any filter keeps its promise
 
 
@@ -73,7 +75,8 @@ class Correlation:
         """
         from scipy.optimize import minimize
 
-        at_least("steps", steps, 1)
+        if at_least("steps", steps, 1) > LONGEST_CORRELATED:
+            raise ArgumentError("steps", steps, f"at most {LONGEST_CORRELATED:,} with correlated noise")
         at_least("batches", batches, 1)
         if _bands(bands) == 1:
             return cls()
@@ -85,7 +88,7 @@ class Correlation:
             np.log(shares / (1 - shares)),
             jac=True,
             method="L-BFGS-B",
-            options={"maxiter": 300},
+            options={"maxiter": min(300, max(20, _WORK // steps))},
         )
         return cls(tuple(_weights(_shares(found.x)).tolist()))
 

@@ -36,11 +36,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from elementdp.errors import ArgumentError, NoGuaranteeError, at_least, positive
-from elementdp.privacy.correlation import Correlation, visited
+from elementdp.privacy.correlation import LONGEST_CORRELATED, Correlation, visited
 from elementdp.privacy.events import MOST_ELEMENTS, MOST_STEPS, SIGMAS
 from elementdp.privacy.guarantee import Relation, Sampler, Unit
 
-_LONGEST = 10**7  # steps of a run with correlated noise
 _ROUNDING = 1e-12  # by which a computed column of C may miss being decreasing
 
 
@@ -84,7 +83,7 @@ class FixedOrder:
         if not SIGMAS[0] <= self.sigma <= SIGMAS[1]:
             raise ArgumentError("sigma", self.sigma, f"between {SIGMAS[0]:g} and {SIGMAS[1]:g}")
         object.__setattr__(self, "sigma", float(self.sigma))
-        most = MOST_STEPS if self.correlation == Correlation() else _LONGEST
+        most = MOST_STEPS if self.correlation == Correlation() else LONGEST_CORRELATED
         for name, limit in (("steps", most), ("batches", MOST_STEPS), ("elements_per_user", MOST_ELEMENTS)):
             value = getattr(self, name)
             if value is not None:

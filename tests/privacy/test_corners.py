@@ -40,6 +40,14 @@ def test_no_adversary_beats_the_bound(event: SubsampledGaussian, delta: float) -
     assert at.low <= at.up
 
 
+def test_a_whole_user_under_very_much_noise_is_nearly_gaussian() -> None:
+    """The 500 coins of a step move its mean by 25, on average, and the noise hides by how much more or less."""
+    event = SubsampledGaussian(pairs, 1e5, 0.05, 400, Unit.USER, 500, Relation.ADD_REMOVE)
+    band = account(event, 1e-5)
+    assert band.low <= gaussian_epsilon(1e-5, 25 * 20 / 1e5) * 1.05
+    assert gaussian_epsilon(1e-5, 25 * 20 / 1e5) <= band.up <= gaussian_epsilon(1e-5, 500 * 20 / 1e5)
+
+
 def test_curves_of_rough_laws_are_answered() -> None:
     """δ(0) of rare and unmistakable participation: at most T·q, and nearly that."""
     event = SubsampledGaussian(pairs, 0.179, 6e-6, 92)

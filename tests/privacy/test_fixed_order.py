@@ -155,6 +155,11 @@ def test_the_optimum_of_two_bands_is_that_of_a_search(steps: int, batches: int) 
     assert found <= min(tried) * (1 + 1e-5)
 
 
+def test_a_run_too_long_for_correlated_noise_is_refused_before_the_work() -> None:
+    with pytest.raises(ArgumentError, match="steps must be at most 10,000,000 with correlated noise"):
+        Correlation.optimised(3, 10**9, 10**6)
+
+
 @pytest.mark.parametrize("bands", [3, 6, 12])
 def test_more_bands_and_optimising_never_hurt(bands: int) -> None:
     steps, batches = 240, 40

@@ -142,7 +142,10 @@ def merged_plateau(pair: Pair, grid: Grid, reach: float, width: float) -> Cells 
 def mixed(parts: list[tuple[float, Cells]]) -> Cells:
     """The loss when one of several pairs is drawn with the given weights and shown; all on the same lattice."""
     first = parts[0][1]
-    index = np.unique(np.concatenate([part.index for _, part in parts]))
+    # All are one grid, continued evenly as far as each needs, so the longest ends of any of them hold all others.
+    lowest = min((part.index for _, part in parts), key=lambda knots: int(knots[0]))
+    highest = max((part.index for _, part in parts), key=lambda knots: int(knots[-1]))
+    index = np.concatenate([lowest, highest[np.searchsorted(highest, lowest[-1], side="right") :]])
     sums = np.zeros((4, len(index) - 1))
     for weight, part in parts:
         start = int(np.searchsorted(index, part.index[0]))
