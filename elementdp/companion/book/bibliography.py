@@ -1,6 +1,5 @@
 """The list of references in the style of the citations: by author and year."""
 
-import string
 from collections.abc import Iterable, Iterator
 from urllib.parse import urlsplit
 
@@ -10,16 +9,18 @@ from pybtex.style.formatting.plain import Style as PlainStyle
 from pybtex.style.labels import BaseLabelStyle
 from pybtex.style.template import field, href
 
+from elementdp.companion.book.project import BookError
+
 
 class AuthorYearLabels(BaseLabelStyle):  # type: ignore[misc]
     """Labels such as *Asi et al., 2019*."""
 
     def format_labels(self, sorted_entries: Iterable[Reference]) -> Iterator[str]:
-        """The label of each reference, in their order; equal ones are told apart by a letter."""
+        """The label of each reference, in their order. The citations have no letters but those of the years."""
         labels = [_label(entry) for entry in sorted_entries]
-        for place, label in enumerate(labels):
-            twin = string.ascii_lowercase[labels[:place].count(label)] if labels.count(label) > 1 else ""
-            yield label + twin
+        if twins := {label for label in labels if labels.count(label) > 1}:
+            raise BookError(f"give the years in references.bib letters, as in 2006a: {', '.join(sorted(twins))}")
+        yield from labels
 
 
 def _label(entry: Reference) -> str:

@@ -210,7 +210,7 @@ fig:cifar10 | experiments/cifar
 
 indicator-lemma | Lemma B.1 | Moments of two indicators
 lemma:indicator-properties | mechanisms/heavy-hitters
-  E[Y_jY_l] = q_j + q_l - q_jl and var(Y_j - Y_l) ≤ q_j + q_l for the indicators of two items.
+  E[Y_j Y_l] = q_j + q_l - q_jl and var(Y_j - Y_l) ≤ q_j + q_l for the indicators of two items.
 
 order-lemma | Lemma B.2 | Chance to mis-order two items
 lemma:order-error-bound | mechanisms/heavy-hitters

@@ -6,7 +6,8 @@ import re
 _BRACED = r"\{((?:[^{}]|\{[^{}]*\})*)\}"
 _BRACKETED = r"\(((?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\)"
 _RAISED = re.compile(rf"\^(?:{_BRACED}|{_BRACKETED}|([-−+]?\w+(?:\.\w+)*|∞|\*))")
-_LOWERED = re.compile(rf"((?:[α-ωΑ-Ω]|(?<![\w`])[A-Za-z])[²³⁻¹]*)_(?:{_BRACED}|(\w+))")
+_LOWERED = re.compile(rf"((?:[α-ωΑ-Ω]|(?<![\w`])[A-Za-zÀ-ſ])[²³⁻¹]*)_(?:{_BRACED}|(\w+))")
+_MINUS = re.compile(r"(?<=[^\s-]) - (?=[^\s-])")
 _SCIENTIFIC = re.compile(r"(?<![\w.])(\d(?:\.\d+)?)e([-+]?)0*(\d+)(?!\w)")
 _AS_IT_IS = re.compile(r"(\\\(.*?\\\)|<code>.*?</code>|<[^>]*>)", re.DOTALL)
 
@@ -23,7 +24,7 @@ def typeset(markup: str) -> str:
 
 
 def _typeset(text: str) -> str:
-    powers = _SCIENTIFIC.sub(_power, text)
+    powers = _SCIENTIFIC.sub(_power, _MINUS.sub(" − ", text))
     raised = _RAISED.sub(lambda found: f"<sup>{next(filter(None, found.groups()))}</sup>", powers)
     return _LOWERED.sub(lambda found: f"{found[1]}<sub>{found[2] or found[3]}</sub>", raised)
 

@@ -86,6 +86,32 @@ def test_local_links_and_loads_exist(smoke_book: Built) -> None:
                 assert unquote(parts.fragment) in read(there).ids | {"main-content"}, (page, target)
 
 
+CITED = ("book/introduction", "book/foundations/", "book/mechanisms/", "book/accounting/")
+
+
+def test_every_captioned_figure_and_table_is_cited(smoke_book: Built) -> None:
+    html = smoke_book.index.parent
+    for page in Project(ROOT).pages:
+        if page.startswith(CITED):
+            text = (html / f"{page}.html").read_text()
+            shown = re.findall(
+                r'<(?:figure|div) class="edp-(?:figure|table)\b([^>]*)>(?:(?!</figure>|</table>).)*?<(?:fig)?caption',
+                text,
+                flags=re.DOTALL,
+            )
+            names = {re.sub(r'.*id="([^"]+)".*', r"\1", attributes, flags=re.DOTALL) for attributes in shown}
+            assert names <= {link.removeprefix("#") for link in read(html / f"{page}.html").links}, page
+
+
+def test_every_chapter_explains_its_symbols(smoke_book: Built) -> None:
+    html = smoke_book.index.parent
+    for page in ("foundations/definitions", "accounting/subsampling", "learning/training"):
+        text = (html / "book" / f"{page}.html").read_text()
+        fold = text.partition('<details class="edp-fold edp-symbols">')[2].partition("</details>")[0]
+        assert 'href="../glossary.html#term-eps-delta"' in fold, page
+        assert 'href="../glossary.html#term-n"' in fold, page
+
+
 def test_pictures_have_text_alternatives(smoke_book: Built) -> None:
     html = smoke_book.index.parent
     for page in Project(ROOT).pages:

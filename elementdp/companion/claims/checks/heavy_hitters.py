@@ -215,11 +215,9 @@ def heavy_hitters_utility(effort: Effort, seed: int, bound: Separation = printed
     facts += [repaired(*_loss_at(repaired_gamma, *case)) for case in cases]
     return Finding(
         tuple(facts),
-        repair="γ ≥ max{(32/(nm)) L, (8σ/(nm)) √L, √(384/5) √(p₁/(nm)) √L} with L = log(d/t). Putting v ≤ 2mp₁ into "
-        "48v "
-        "leaves one m of nm², and 1/(a+b) ≥ ½ min(1/a, 1/b) costs a 2: the sampling term is √m times the printed one. "
-        "Then element-level wins over user-level when p₁ ≪ 1/(ε²n), not when p₁ ≪ √(m/n) (which would be m/n even as "
-        "printed). p₁ ≤ 1/(2m) forces d ≥ 2m.",
+        repair="γ ≥ max{(32/(nm)) L, (8σ/(nm)) √L, √(384/5) √(p₁/(nm)) √L} with L = log(d/t). The noise term is "
+        "√2 times the printed one, and the sampling term more than √m times. So element level wins over user level "
+        "where p₁ ≪ 1/(ε²n), not where p₁ ≪ √(m/n).",
         gap=Gap.SUBSTANCE,
     )
 
@@ -248,7 +246,7 @@ Moment = Callable[[float, float, float], float]
 
 @check("indicator-lemma")
 def indicator_lemma(effort: Effort, seed: int, together: Moment = lambda q_j, q_l, q_jl: q_j + q_l - q_jl) -> Finding:
-    """Lemma B.1: E[Y_jY_l] and the variance of Y_j - Y_l, by enumerating every user."""
+    """Lemma B.1: E[Y_j Y_l] and the variance of Y_j - Y_l, by enumerating every user."""
     off, worst, tried = 0.0, 0.0, 0
     for m, (p_j, p_l) in product((1, 2, 5), ((0.4, 0.1), (0.05, 0.01), (0.3, 0.3), (0.6, 0.4))):
         chance = {"jl": 0.0, "j": 0.0, "l": 0.0}
@@ -264,7 +262,7 @@ def indicator_lemma(effort: Effort, seed: int, together: Moment = lambda q_j, q_
         worst, tried = max(worst, variance / (q[0] + q[1])), tried + 1
     return Finding(
         (
-            printed(f"E[Y_j] and E[Y_jY_l] agree with enumeration to {off:.1g} in {tried} cases.", off < 1e-9),
+            printed(f"E[Y_j] and E[Y_j Y_l] agree with enumeration to {off:.1g} in {tried} cases.", off < 1e-9),
             printed(f"var(Y_j - Y_l) is at most {worst:.3g} of q_j + q_l.", worst <= 1),
         )
     )
