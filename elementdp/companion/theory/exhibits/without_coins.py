@@ -211,13 +211,13 @@ def which_is_better(work: Work, sigma: float, epsilons: Sequence[float]) -> Exhi
     figure, axis = plt.subplots()
     axis.semilogy(epsilons, ratio, color=INK)
     axis.axhline(1.0, color=PALETTE["grey"], ls=":")
-    for answer, colour, label in (
-        (Sampler.POISSON_USERS, "orange", "proved: sampling users is better"),
-        (Sampler.FIXED_ORDER, "brown", "proved: the fixed order is better"),
+    for answer, way, label in (
+        (Sampler.POISSON_USERS, USERS, "proved: sampling users is better"),
+        (Sampler.FIXED_ORDER, ORDER, "proved: the fixed order is better"),
     ):
         marked = [(e, r) for e, r, said in zip(epsilons, ratio, says, strict=True) if said is answer]
         if marked:
-            axis.plot(*zip(*marked, strict=True), ls="", marker="o", ms=4, color=PALETTE[colour], label=label)
+            axis.plot(*zip(*marked, strict=True), ls="", markersize=5, label=label, **marks(way))
     axis.set(xlabel="ε", ylabel="δ, users sampled / fixed order")
     axis.legend()
     crossing = next((e for e, r in zip(epsilons, ratio, strict=True) if r >= 1), float("nan"))
