@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -38,10 +39,10 @@ LOOKS_OF_WAYS = {
 """How each way is drawn, here and where experiments are compared."""
 
 
-def marks(way: str, ring: float = 10) -> dict[str, object]:
+def marks(way: str, ring: float = 10) -> dict[str, Any]:
     """The marker of a way; allocated pairs are so close to sampled ones that theirs is a ring around the other."""
     look = LOOKS_OF_WAYS[way]
-    found: dict[str, object] = {"color": look.colour, "marker": look.marker}
+    found: dict[str, Any] = {"color": look.colour, "marker": look.marker}
     if way == ALLOCATED:
         found |= {"markersize": ring, "markerfacecolor": "none", "markeredgewidth": 1.6}
     return found
