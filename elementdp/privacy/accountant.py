@@ -155,7 +155,8 @@ def calibrate(event: Run, epsilon: float, delta: float) -> Run:
     while (above := excess(high)) > 0:
         if high == most:
             raise ArgumentError("epsilon", epsilon, f"reachable with sigma at most {SIGMAS[1]:g}")
-        further = min(step, above + 0.1)  # ε falls as 1/σ or faster, and far beyond the answer it is slow to count
+        # ε falls as 1/σ or faster: a long step goes no further than that, for far beyond the answer ε is slow to count.
+        further = step if step < 4 else min(step, above + 0.1)
         low, high, step = high, min(high + further, most), 2 * step
     step = stride
     while low == high or excess(low) <= 0:
@@ -169,7 +170,7 @@ def calibrate(event: Run, epsilon: float, delta: float) -> Run:
             )
             return noisier(least)
         low, step = max(min(low, high) - step, least), 2 * step
-    root, step = float(brentq(excess, low, high, xtol=4e-5)), 4e-5
+    root, step = float(brentq(excess, low, high, xtol=2e-5)), 4e-5
     while excess(root) > 0:
         root, step = min(root + step, most), 2 * step
     return noisier(root)
