@@ -233,7 +233,8 @@ class PaperLength(LongRuns):
         counts = sorted({len(some) for some in self.groups})
         if counts == [1]:
             return "One run each."
-        return f"Bands: {BANDS_SAY} over {' or '.join(str(count) for count in counts if count > 1)} repetitions."
+        alone = " Curves without a band are one run." if counts[0] == 1 else ""
+        return f"Bands: {BANDS_SAY} over {' or '.join(str(count) for count in counts if count > 1)} repetitions.{alone}"
 
     def _before_width(self) -> str:
         return f", d = {width_of(self.shorter[0]):,}" if self.section == "photos" else ""
