@@ -19,7 +19,7 @@ from elementdp.cli.options import Command
 from elementdp.errors import ArgumentError, ElementdpError, at_least
 
 if TYPE_CHECKING:
-    from elementdp.histogram import Budget, Engine, LocalEngine, PrivateHistogram
+    from elementdp.histogram import Budget, Engine, PrivateHistogram
     from elementdp.histogram.charged import ChargedEngine
 
 _LARGE_DELTA = 1e-4
@@ -59,7 +59,7 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # the numbers of these settings in ma
     type=click.Choice(["local", "spark"]),
     default="local",
     show_default=True,
-    help="Where events are grouped: this machine, or Spark, for which EVENTS is a file, folder or glob it reads.",
+    help="Where events are grouped: this machine, or Spark, for which EVENTS are files, folders and globs it reads.",
 )
 @click.option("--master", help="Where Spark runs.  [default: local[*], inside this command]")
 @click.option("--format", "form", type=click.Choice(["csv", "tsv", "jsonl", "parquet"]), help="If no name tells it.")
@@ -202,7 +202,7 @@ def _released(
     listed = None if domain_file is None else read_domain(domain_file, options["item"])
     with progress_bar(quiet=options["quiet"] or options["as_json"]) as progress:
         return private_histogram(
-            events[0] if options["engine"] == "spark" else list(events),
+            list(events),
             user=options["user"],
             item=options["item"],
             element=options["element"],
@@ -224,14 +224,16 @@ def _engine(
 ) -> "Engine":
     from elementdp.histogram import LocalEngine, SparkEngine
 
+    engine: Engine
     if options["engine"] == "local":
-        local = LocalEngine(progress=progress, form=options["form"])
-        return local if options["budget"] is None else _charged(local, privacy, options, say)
-    return SparkEngine(master=options["master"], format={"jsonl": "json"}.get(options["form"], options["form"]))
+        engine = LocalEngine(progress=progress, form=options["form"])
+    else:
+        engine = SparkEngine(master=options["master"], format={"jsonl": "json"}.get(options["form"], options["form"]))
+    return engine if options["budget"] is None else _charged(engine, privacy, options, say)
 
 
 def _charged(
-    engine: "LocalEngine", privacy: "Budget", options: dict[str, Any], say: Callable[[str], None]
+    engine: "Engine", privacy: "Budget", options: dict[str, Any], say: Callable[[str], None]
 ) -> "ChargedEngine":
     """The engine that enters the release in the budget it shares with others, right before the table is read."""
     from elementdp.histogram.charged import ChargedEngine

@@ -1,5 +1,6 @@
 """What ``elementdp histogram`` refuses before any work, and what it foretells without a look at the events."""
 
+import glob
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -28,8 +29,8 @@ def check_engine(events: tuple[str, ...], options: dict[str, Any]) -> None:
     """Refuse what only the other engine can do."""
     if options["engine"] == "local" and options["master"] is not None:
         raise ArgumentError("master", options["master"], "given with --engine spark only")
-    if options["engine"] == "spark" and (len(events) > 1 or events[0] == "-" or options["budget"] is not None):
-        raise ArgumentError("engine", "spark", "given with one file, folder or glob, and without --budget")
+    if options["engine"] == "spark" and "-" in events:
+        raise ArgumentError("engine", "spark", "given with files, folders or globs, not with standard input")
 
 
 def check_budget(events: tuple[str, ...], privacy: "Budget", options: dict[str, Any]) -> None:
@@ -49,8 +50,8 @@ def check_apart(
     from elementdp.histogram.event_files import files_of_table
     from elementdp.histogram.output import files_of
 
-    if engine == "spark":  # what Spark reads need not be a file here
-        read = [path for path in map(Path, events) if path.is_file()]
+    if engine == "spark":
+        read = [path for table in events for path in _files_here(table)]
     else:
         read = [file.path for table in events if table != "-" for file in files_of_table(table, "csv")]
     inputs = read if domain_file is None else [*read, domain_file]
@@ -64,6 +65,12 @@ def check_apart(
             str(domain_file),
             "a public list, not the events: an item only one user has would be listed because of that user",
         )
+
+
+def _files_here(table: str) -> list[Path]:
+    """The files of a table for Spark that are on this machine, which need be none."""
+    found = [Path(table)] if Path(table).exists() else [Path(one) for one in glob.glob(table)]  # noqa: PTH207
+    return [file for path in found for file in (path.rglob("*") if path.is_dir() else [path]) if file.is_file()]
 
 
 def _same(one: Path, other: Path) -> bool:

@@ -8,22 +8,22 @@ from elementdp.histogram.bad_rows import RowPolicy
 from elementdp.histogram.budget import Budget
 from elementdp.histogram.composition import BudgetFile, ReleaseCost
 from elementdp.histogram.element_rule import ElementRule
-from elementdp.histogram.engine import Columns
+from elementdp.histogram.engine import Columns, Engine, EventSource, GroupedEvents
+from elementdp.histogram.events import one_column
 from elementdp.histogram.item_hash import ItemHash
 from elementdp.histogram.items import ItemList
-from elementdp.histogram.local import LocalEngine, LocalGroups, LocalSource
 from elementdp.histogram.rows import columns_read
 from elementdp.privacy import Relation
 
 
 @dataclass(frozen=True)
 class ChargedEngine:
-    """This machine, for one release with ``privacy`` that is entered in ``file`` before its table is read.
+    """An engine for one release with ``privacy`` that is entered in ``file`` before its table is read.
 
     ``tell`` is called with the ε of all releases in the file and the ε that it allows.
     """
 
-    engine: LocalEngine
+    engine: Engine
     file: BudgetFile
     privacy: Budget
     chooses_radius: bool
@@ -36,9 +36,9 @@ class ChargedEngine:
 
 @dataclass(frozen=True)
 class ChargedSource:
-    """A table on this machine that costs what its release costs as soon as it is read."""
+    """A table that costs what its release costs as soon as it is read."""
 
-    opened: LocalSource
+    opened: EventSource
     charged: ChargedEngine
 
     @property
@@ -53,10 +53,10 @@ class ChargedSource:
 
     def grouped(
         self, columns: Columns, rule: ElementRule, items: ItemList | None, policy: RowPolicy, hashing: ItemHash
-    ) -> AbstractContextManager[LocalGroups]:
+    ) -> AbstractContextManager[GroupedEvents]:
         """Look for the columns, enter the release in the budget or refuse it, then read the events."""
         for column in columns_read(columns, rule):
-            self.opened.events.need(column)
+            one_column(self.source, self.names, column)
         cost = ReleaseCost.planned(
             self.charged.privacy,
             (rule.unit.words, rule.words, Relation.REPLACE.words, columns.user),

@@ -62,11 +62,16 @@ def _from_standard_input(file: EventFile, batch_rows: int) -> Events:
 def _first_names(stream: Any, source: str) -> tuple[str, ...]:
     for block in _lines(stream, 1):
         for line in block:
-            value = _object(line)
-            if isinstance(value, str):
-                raise TableError(f"row 1: {value}")
-            return tuple(value)
+            return json_names(line)
     raise TableError(f"{source} is empty")
+
+
+def json_names(line: bytes) -> tuple[str, ...]:
+    """The columns of the first line."""
+    value = _object(line)
+    if isinstance(value, str):
+        raise TableError(f"row 1: {value}")
+    return tuple(value)
 
 
 def _lines(stream: Any, batch_rows: int) -> Iterator[list[bytes]]:
@@ -90,9 +95,14 @@ def _blocks(stream: Any, columns: Sequence[str], bad: BadRows, batch_rows: int) 
     for lines in _lines(stream, batch_rows):
         for start in range(0, len(lines), batch_rows):
             some = lines[start : start + batch_rows]
-            plain = _plain(some, columns)
-            yield plain if plain is not None else _one_by_one(some, columns, bad, row)
+            yield json_batch(some, columns, bad, row)
             row += len(some)
+
+
+def json_batch(lines: list[bytes], columns: Sequence[str], bad: BadRows, first: int = 0) -> pa.RecordBatch:
+    """The columns of some lines, none of them blank, that ``first`` lines came before."""
+    plain = _plain(lines, columns)
+    return plain if plain is not None else _one_by_one(lines, columns, bad, first)
 
 
 def _plain(lines: list[bytes], columns: Sequence[str]) -> pa.RecordBatch | None:

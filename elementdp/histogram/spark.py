@@ -12,9 +12,7 @@ draws its noise on the driver, which sees the candidates one bundle at a time an
 What is wrong with a row reaches the driver as words that quote nothing, and the driver refuses the table.
 """
 
-import os
 import re
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -25,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from elementdp.errors import ArgumentError, ElementdpError, at_least, one_of
+from elementdp.errors import ArgumentError, at_least, one_of
 from elementdp.histogram.bad_rows import RowPolicy
 from elementdp.histogram.element_rule import ElementRule
 from elementdp.histogram.engine import Columns, Measure
@@ -37,11 +35,14 @@ from elementdp.histogram.naming import Naming
 from elementdp.histogram.noise import Integers
 from elementdp.histogram.projection import GroupCounts
 from elementdp.histogram.rows import columns_read
+from elementdp.histogram.spark_files import FORMATS, WRONG_WIDTH, Read, kind_of, numbered, read_files, session_for
 from elementdp.histogram.spark_tasks import (
     BUNDLE,
     NOTE,
+    OVERFLOW,
     PAIRS,
     PIECES,
+    REFUSED,
     TEXTS,
     Note,
     ReadingTask,
@@ -55,18 +56,7 @@ from elementdp.histogram.spark_tasks import (
 from elementdp.histogram.text import Keys, places_among
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
-
-FORMATS = {
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".jsonl": "json",
-    ".ndjson": "json",
-    ".json": "json",
-    ".parquet": "parquet",
-    ".orc": "orc",
-}
-"""What Spark reads a path as, by its extension."""
+    from pyspark.sql import DataFrame, SparkSession
 
 _CHANGED = "the table was not the same each time Spark read it, as with rand() or sample(): write it down first"
 
@@ -81,7 +71,7 @@ class SparkEngine:
     """Spark: memory holds, in each task, a bundle of rows and the items released; on the driver, these items.
 
     Args:
-        session: a SparkSession of one's own. Without one, a session is made (or the active one is used).
+        session: a SparkSession of one's own. Without one, the active session is used as it is, or one is made.
         master: where a new session runs: ``local[*]``, this machine's processors, unless another is named.
         format: what paths are read as (one of csv, tsv, json, parquet, orc); by their extension if not given.
         partitions: into how many parts the groups go; Spark's own setting if not given.
@@ -101,68 +91,19 @@ class SparkEngine:
             at_least("partitions", self.partitions, 1)
 
     def open(self, table: object) -> "SparkSource":
-        """A DataFrame of Spark's, or a file, folder or glob that Spark can read."""
+        """A DataFrame of Spark's, or files, folders and globs that Spark can read."""
         if is_spark_frame(table):
             frame: Any = table
             if frame.isStreaming:
                 raise TableError("a stream has no end, so it cannot be counted: write it down first")
-            return SparkSource("the table", frame, self)
-        if not isinstance(table, str | Path):
-            raise TableError(f"Spark reads a path or a Spark DataFrame, not a {type(table).__name__}")
-        return SparkSource(str(table), self._read(str(table)), self)
-
-    def _read(self, path: str) -> "DataFrame":
-        kind = self.format or FORMATS.get(Path(path.rstrip("/*")).suffix.lower())
-        if kind is None:
-            raise ArgumentError(
-                "format", self.format, f"given for {path}: one of {', '.join(sorted(FORMATS.values()))}"
-            )
-        reader = _session(self).read
-        from pyspark.errors import PySparkException
-
-        try:
-            if kind in ("csv", "tsv"):
-                separator = "," if kind == "csv" else "\t"
-                frame = reader.csv(path, header=True, sep=separator, multiLine=True, quote='"', escape='"')
-                plain = [_one_spelling(f"c{place}") for place in range(len(frame.columns))]
-                return _numbered(frame).select(*plain).toDF(*frame.columns)
-            return reader.format(kind).load(path)
-        except PySparkException as error:
-            raise TableError(f"{path}: {error.getCondition() or type(error).__name__}") from None
-
-
-def _one_spelling(name: str) -> "Column":
-    """A column of text with whole numbers as integers are written: ``7.0`` is ``7``, as in every other format."""
-    from pyspark.sql import functions as f
-
-    plain = f.regexp_replace(f.col(name), r"^(-?[0-9]+)\.0+$", "$1")
-    return f.regexp_replace(plain, "^-(0+)$", "$1")
-
-
-def _numbered(frame: "DataFrame") -> "DataFrame":
-    """The table with columns c0, c1, …: Spark takes dots and backticks in a name for syntax, and may ignore case."""
-    return frame.toDF(*(f"c{place}" for place in range(len(frame.columns))))
-
-
-def _session(engine: SparkEngine) -> "SparkSession":
-    """The session given, the active one, or a new one that tells no one anything."""
-    if engine.session is not None:
-        return engine.session
-    try:
-        from pyspark.sql import SparkSession
-    except ImportError as error:
-        raise ElementdpError("Spark is not installed: pip install 'elementdp[spark]'") from error
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.appName("elementdp").master(engine.master or "local[*]")
-    for name, value in {
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.eventLog.enabled": "false",
-        "spark.log.level": "ERROR",
-        "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1)),
-    }.items():
-        builder = builder.config(name, value)
-    return builder.getOrCreate()
+            if self.master is not None:
+                raise ArgumentError("master", self.master, "left out for a DataFrame, which has a session of its own")
+            return SparkSource("the table", Read(tuple(frame.columns), frame), self)
+        paths = table if isinstance(table, list | tuple) else [table]
+        if not paths or not all(isinstance(path, str | Path) for path in paths):
+            raise TableError(f"Spark reads paths or a Spark DataFrame, not a {type(table).__name__}")
+        session = self.session or session_for(self.master)
+        return SparkSource(", ".join(map(str, paths)), read_files(session, list(map(str, paths)), self.format), self)
 
 
 @dataclass(frozen=True)
@@ -170,13 +111,13 @@ class SparkSource:
     """A table that Spark reads."""
 
     source: str
-    frame: "DataFrame"
+    read: Read
     engine: SparkEngine
 
     @property
     def names(self) -> tuple[str, ...]:
         """The columns of the table."""
-        return tuple(self.frame.columns)
+        return self.read.names
 
     @contextmanager
     def grouped(
@@ -188,12 +129,13 @@ class SparkSource:
         names = columns_read(columns, rule)
         for name in names:
             one_column(self.source, self.names, name)
-        read = ReadingTask(columns, rule, items, replace(policy, tell=_no_one), hashing, self._routes())
-        numbered = _numbered(self.frame).select(*(f"c{self.names.index(name)}" for name in names))
-        sent = numbered.mapInArrow(quiet(read), BUNDLE)
+        task = ReadingTask(
+            columns, rule, items, replace(policy, tell=_no_one), hashing, self._routes(), lines=self.read.lines
+        )
+        sent = self._columns(names).mapInArrow(quiet(task), BUNDLE)
         wanted = self.engine.partitions
         parted = sent.repartition(wanted, "route") if wanted else sent.repartition("route")
-        with _few_tasks(self.frame.sparkSession):
+        with _few_tasks(self.read.rows.sparkSession):
             kept = parted.mapInArrow(quiet(grouping), BUNDLE).persist(StorageLevel.DISK_ONLY)
         try:
             self._check(kept, policy)
@@ -201,9 +143,17 @@ class SparkSource:
         finally:
             kept.unpersist()
 
+    def _columns(self, names: list[str]) -> "DataFrame":
+        """What a task reads: lines, or the columns named, with the mark of rows that do not fit."""
+        if self.read.lines:
+            return self.read.rows
+        every = self.read.rows.columns
+        marks = [name for name in every[len(self.names) :] if name == WRONG_WIDTH]
+        return numbered(self.read.rows).select(*(f"c{every.index(name)}" for name in [*names, *marks]))
+
     def _routes(self) -> NDArray[np.int64]:
         """For each part a number that Spark's hash sends there, so that parts of equal size go to different tasks."""
-        session = self.frame.sparkSession
+        session = self.read.rows.sparkSession
         parts = self.engine.partitions or int(session.conf.get("spark.sql.shuffle.partitions") or 1)
         numbers = pa.table({"route": pa.array(np.arange(parts * (16 + parts.bit_length())))})
         sent = session.createDataFrame(numbers).selectExpr("route", f"pmod(hash(route), {parts}) as part").collect()
@@ -278,12 +228,12 @@ class SparkGroups:
 def _few_tasks(session: "SparkSession") -> Iterator[None]:
     """Let Spark put small parts together also in what it keeps: each task costs a tenth of a second for nothing."""
     name = "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning"
-    before = session.conf.get(name)
+    before = session.conf.getAll.get(name)
     session.conf.set(name, "true")
     try:
         yield
     finally:
-        session.conf.set(name, before or "false")
+        session.conf.unset(name) if before is None else session.conf.set(name, before)
 
 
 def _no_one(rows: int) -> None:
@@ -293,7 +243,7 @@ def _no_one(rows: int) -> None:
 def _without_overflow(sums: pa.ChunkedArray) -> Integers:
     """Sums as numbers; Spark gives null for one that 64 bits do not hold."""
     if sums.null_count:
-        raise TableError("the table has more groups than 64-bit sums can hold")
+        raise TableError(OVERFLOW)
     return np.asarray(sums.to_numpy(), dtype=np.int64)
 
 
@@ -306,10 +256,11 @@ def _told_by_kind() -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError) as error:
-        if versions := re.search(r"a worker has elementdp [^\n]* where the driver has elementdp [^\n]*", str(error)):
-            raise TableError(versions[0]) from None
-        kind = getattr(error, "getCondition", lambda: None)() or type(error).__name__
+        if refused := re.search(rf"TaskError: {REFUSED}(.*)", str(error)):
+            raise TableError(refused[1]) from None
+        if "CSV header does not conform to the schema" in str(error):
+            raise TableError("the files have other columns, or have them in another order") from None
         raise TableError(
-            f"Spark could not read or group the table ({kind}); its own log says where. Workers need elementdp, too: "
-            "PYSPARK_PYTHON names their Python"
+            f"Spark could not read or group the table ({kind_of(error)}); its own log says where. Workers need "
+            "elementdp, too: PYSPARK_PYTHON names their Python"
         ) from None

@@ -32,9 +32,11 @@ from elementdp.histogram.engine import Columns, Measure
 from elementdp.histogram.errors import TableError
 from elementdp.histogram.item_hash import ItemHash
 from elementdp.histogram.items import ItemList
+from elementdp.histogram.json_lines import json_batch
 from elementdp.histogram.naming import Naming, item_sums
 from elementdp.histogram.projection import GroupCounts, pair_sums, run_sums
 from elementdp.histogram.rows import RowReader, measured
+from elementdp.histogram.spark_files import WRONG_WIDTH
 from elementdp.histogram.spill import PART_BYTES, Rows, Spill
 from elementdp.histogram.text import Keys, mix, places_among
 
@@ -66,12 +68,17 @@ _PART_BYTES = PART_BYTES
 _HIGH, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
 
 
+OVERFLOW = "the table has more groups than 64-bit sums can hold"
+REFUSED = "refused: "
+"""What words for the driver begin with."""
+
+
 class TaskError(Exception):
     """A task failed; what it saw stays with it."""
 
 
-class OtherVersionsError(Exception):
-    """A worker could read one row as another element than the driver does."""
+class RefusedError(Exception):
+    """What the driver is told in these words, which quote nothing of the data."""
 
 
 @dataclass(frozen=True)
@@ -103,16 +110,21 @@ def versions() -> dict[str, str]:
 
 
 def quiet(task: Task) -> Task:
-    """A task that refuses other versions than the driver's, and whose failures say not a word of the data."""
-    expected = versions()
+    """A task that refuses other versions than the driver's, and whose failures say not a word of the data.
+
+    It travels packed, since a worker with another version may not be able to unpack it.
+    """
+    from pyspark import cloudpickle
+
+    expected, packed = versions(), cloudpickle.dumps(task)
 
     def run(batches: Batches) -> Batches:
         try:
             if (here := versions()) != expected:
-                raise OtherVersionsError(f"a worker has {_listed(here)} where the driver has {_listed(expected)}")
-            yield from task(batches)
-        except OtherVersionsError as error:
-            raise TaskError(str(error)) from None
+                raise RefusedError(f"a worker has {_listed(here)} where the driver has {_listed(expected)}")
+            yield from cloudpickle.loads(packed)(batches)
+        except RefusedError as error:
+            raise TaskError(f"{REFUSED}{error}") from None
         except Exception as error:
             raise TaskError(f"{type(error).__name__} in a task of elementdp") from None
 
@@ -136,6 +148,7 @@ class ReadingTask:
     policy: RowPolicy
     hashing: ItemHash
     routes: NDArray[np.int64]
+    lines: bool = False
 
     def __call__(self, batches: Batches) -> Batches:
         """Pairs, texts, and a note of what was dropped or is wrong."""
@@ -152,13 +165,13 @@ class ReadingTask:
         texts: list[pa.RecordBatch] = []
         read = 0
         for table in _joined_batches(batches):
-            rows = reader.rows(_at_utc(table).rename_columns(reader.names))
             read += table.num_rows
+            rows = reader.rows(_json(table, reader) if self.lines else _fitting(table, reader))
             if self.items is None:
                 hashes, places = np.unique(rows.hashes, return_index=True)
                 fresh = places_among(sent, hashes) < 0
                 columns = [pa.array(hashes[fresh].view(np.int64)), rows.texts.take(pa.array(places[fresh]))]
-                texts.append(pa.record_batch(columns, names=["item", "text"]))
+                texts += [pa.record_batch(columns, names=["item", "text"])] if fresh.any() else []
                 sent = np.union1d(sent, hashes[fresh]) if len(sent) < _REMEMBERED else sent
             if sum(part.nbytes for part in texts) >= _HELD_TEXT:
                 yield self._routed_texts(texts)
@@ -200,13 +213,20 @@ class ReadingTask:
         return self.routes[[place for place, _ in pieces]], [one for _, one in pieces]
 
 
-def _at_utc(table: pa.RecordBatch) -> pa.RecordBatch:
-    """Instants as one machine reads them from a file: the zone in which a session shows them changes no name."""
-    for place, column in enumerate(table.columns):
-        if pa.types.is_timestamp(column.type) and column.type.tz is not None:
-            at_utc = column.cast(pa.timestamp(column.type.unit, "UTC"))
-            table = table.set_column(place, table.schema.names[place], at_utc)
-    return table
+def _fitting(table: pa.RecordBatch, reader: RowReader) -> pa.RecordBatch:
+    """The columns that are read, without the rows that a last column marks as wider or narrower than the header."""
+    if table.num_columns > len(reader.names):
+        wrong = table.column(table.num_columns - 1)
+        if rows := pc.sum(wrong).as_py():
+            reader.bad.found(0, WRONG_WIDTH, rows=rows)
+            table = table.filter(pc.invert(wrong))
+    return table.select(list(range(len(reader.names)))).rename_columns(reader.names)
+
+
+def _json(table: pa.RecordBatch, reader: RowReader) -> pa.RecordBatch:
+    """The columns that are read, from lines of JSON; the first line of a file may begin with a byte order mark."""
+    lines = table.column(0).cast(pa.binary()).to_pylist()
+    return json_batch([line.removeprefix(b"\xef\xbb\xbf") for line in lines], reader.names, reader.bad)
 
 
 def _roughly_added_up(rows: Rows) -> Rows:
@@ -339,7 +359,7 @@ def summing(measure: Measure, items: ItemList, alone: NDArray[np.bool_], hashing
         for groups in whole_groups(bundles, lambda piece: piece.keep(places(piece) >= 0)):
             total = total + measured(groups, measure, places(groups), alone)
             if np.abs(total).max(initial=0) >= 1 << 62:
-                raise OverflowError
+                raise RefusedError(OVERFLOW)
         some = np.flatnonzero(total)
         yield _units("place", some, total[some])
 

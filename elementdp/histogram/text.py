@@ -24,6 +24,8 @@ def as_text(values: pa.Array) -> pa.Array:
     """
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
+    if pa.types.is_timestamp(values.type):
+        return _instants(values)
     if not pa.types.is_floating(values.type):
         return values.cast(pa.string())
     encoded = values.dictionary_encode()
@@ -31,6 +33,14 @@ def as_text(values: pa.Array) -> pa.Array:
     pairs = zip(numbers, texts, strict=True)
     written = [None if math.isnan(number) else whole_number(number) or repr(float(text)) for number, text in pairs]
     return pa.array(written, pa.string()).take(encoded.indices)
+
+
+def _instants(values: pa.Array) -> pa.Array:
+    """Instants in UTC, without zeros at their end: the zone and unit in which a table keeps one change no name."""
+    if values.type.tz is not None:
+        values = values.cast(pa.timestamp(values.type.unit, "UTC"))
+    texts = pc.replace_substring_regex(values.cast(pa.string()), r"(\.[0-9]*?)0+(Z?)$", r"\1\2")
+    return pc.replace_substring_regex(texts, r"\.(Z?)$", r"\1")
 
 
 def whole_number(cell: object) -> str | None:

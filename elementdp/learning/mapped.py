@@ -27,6 +27,9 @@ from elementdp.learning.rows import Pair
 _ROWS = 1 << 16
 """Rows unpacked at a time."""
 
+_NO_NUMBERS = (
+    "a column of numbers, or of lists of numbers, none missing (of a vector, Spark's vector_to_array makes a list)"
+)
 _SEAL = "content.json"
 """Written last, with the hash of all arrays: a folder without it was not finished."""
 
@@ -46,7 +49,7 @@ def unpack_parquet(source: str | Path, into: str | Path, *, user: str, element: 
         ArgumentError: for a missing column, a missing value, ids that are no whole numbers, and lists that differ in
             length.
     """
-    files = sorted(Path(source).rglob("*.parquet")) if Path(source).is_dir() else [Path(source)]
+    files = _files(Path(source)) if Path(source).is_dir() else [Path(source)]
     rows = sum(pq.read_metadata(file).num_rows for file in files)
     if not rows:
         raise ArgumentError("source", str(source), "a Parquet file or a folder of them, with at least one row")
@@ -96,6 +99,12 @@ def mapped_data(folder: str | Path, n_users: int | None) -> UserData:
     return UserData(fetch, arrays["users"], arrays["elements"], n_users, content=told["content"])
 
 
+def _files(folder: Path) -> list[Path]:
+    """The files of a folder, without those that Spark hides or has not finished (``_temporary``)."""
+    found = sorted(folder.rglob("*.parquet"))
+    return [file for file in found if not any(part.startswith((".", "_")) for part in file.relative_to(folder).parts)]
+
+
 def _batches(files: list[Path], names: list[str]) -> Iterator[pa.RecordBatch]:
     for file in files:
         with pq.ParquetFile(file) as parquet:
@@ -121,7 +130,7 @@ def _numbers(name: str, batch: pa.RecordBatch) -> NDArray[Any]:
     flat = column.flatten() if wide else column
     kind = flat.type
     if column.null_count or flat.null_count or not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
-        raise ArgumentError(name, str(column.type), "a column of numbers, or of lists of numbers, none missing")
+        raise ArgumentError(name, str(column.type), _NO_NUMBERS)
     numbers = np.asarray(flat.to_numpy())
     if not wide:
         return numbers

@@ -1,5 +1,7 @@
 """The engine on Spark: the same sums as this machine's engine, item for item, whatever happens to its tasks."""
 
+import gzip
+import json
 import os
 import shutil
 import subprocess
@@ -11,9 +13,19 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+import torch
 
-from elementdp.errors import ArgumentError
-from elementdp.histogram import BoundedValue, Budget, LocalEngine, RowPolicy, SparkEngine, TableError, private_histogram
+from elementdp.errors import ArgumentError, ElementdpError
+from elementdp.histogram import (
+    BoundedValue,
+    Budget,
+    Discovery,
+    LocalEngine,
+    RowPolicy,
+    SparkEngine,
+    TableError,
+    private_histogram,
+)
 from elementdp.histogram.discovery import Threshold
 from elementdp.histogram.element_rule import element_rule
 from elementdp.histogram.engine import Columns
@@ -186,6 +198,26 @@ def test_noise_is_drawn_once_and_by_the_driver(session: Any, monkeypatch: pytest
     assert found[0][2][0] == len(listed)
 
 
+def test_noise_of_discovery_is_drawn_once_for_each_candidate(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the driver, which has the release as a table of its own: it can be read twice and shows one draw."""
+    drawn: list[int] = []
+
+    def counted(values: Any, scale: float) -> Any:
+        drawn.append(len(values))
+        return values
+
+    monkeypatch.setattr("elementdp.histogram.release.exact_noise", counted)
+    table = events(5_000, 17)
+    choices: dict[str, Any] = {"item": "url", "element": "user", "privacy": Budget(8.0, 1e-2), "rho": 4.0}
+    choices["items"] = Discovery(len(URLS))  # every item that someone has is a candidate
+    result = private_histogram(session.createDataFrame(table), user="user", **choices)
+    released, levels = result.histogram.num_rows, drawn.pop()
+    assert 0 < released < len(set(table["url"].to_pylist()))
+    assert sum(drawn) == len(set(table["url"].to_pylist())) + released, "once a candidate, once an item released"
+    there, here = (result, private_histogram(table, user="user", **choices))
+    assert there.histogram.equals(here.histogram) and levels == drawn[-1]
+
+
 def test_spark_s_own_log_of_events_holds_nothing_of_the_table(session: Any, event_log: Path, tmp_path: Path) -> None:
     """Names of columns and files are in it, and how many rows and bytes each task moved; no user, item or count is."""
     table = events(2_000, 11).append_column("who", pa.array([f"person{n}" for n in range(2_000)]))
@@ -197,6 +229,13 @@ def test_spark_s_own_log_of_events_holds_nothing_of_the_table(session: Any, even
     told = "".join(path.read_text() for path in event_log.rglob("*") if path.is_file() and path.suffix != ".crc")
     assert "mapInArrow" in told or "MapInArrow" in told
     assert not [word for word in ("person", "http://s") if word in told]
+
+
+def test_a_table_whose_rows_are_all_dropped_has_no_items(session: Any) -> None:
+    table = pa.table({"user": ["a", "b"], "url": pa.array([None, None], pa.string())})
+    policy, choices = RowPolicy(bad_rows="drop"), {"items": None, "count": None, "rho": 1.0}
+    for one in (table, session.createDataFrame(table)):
+        assert release(one, policy=policy, **choices).num_rows == 0
 
 
 def test_rows_that_are_dropped_are_told_as_on_one_machine(session: Any) -> None:
@@ -242,6 +281,16 @@ def test_workers_with_other_versions_are_refused(session: Any, monkeypatch: pyte
         release(session.createDataFrame(events(200, 8)))
 
 
+def test_unit_and_zone_of_a_file_change_no_name(session: Any, tmp_path: Path) -> None:
+    """Spark keeps neither: one instant has to have one name on both engines."""
+    times = pa.array([0, 1, 2] * 20, pa.timestamp("ms", "Asia/Kolkata"))
+    pa.parquet.write_table(pa.table({"user": [row % 9 for row in range(60)], "url": times}), tmp_path / "t.parquet")
+    names = ["1970-01-01 00:00:00Z", "1970-01-01 00:00:00.001Z", "1970-01-01 00:00:00.002Z"]
+    choices: dict[str, Any] = {"items": names, "count": None, "element": "url", "rho": 2.0}
+    engine = SparkEngine(session=session)
+    assert release(tmp_path / "t.parquet", engine, **choices).equals(release(tmp_path / "t.parquet", **choices))
+
+
 @pytest.mark.parametrize("name", ["a.b", "a`b", "``", "two words", "USER", "ünï", "kind"])
 def test_columns_may_have_any_name(session: Any, name: str) -> None:
     table = events(300, 15)
@@ -255,7 +304,8 @@ def test_columns_may_have_any_name(session: Any, name: str) -> None:
 def test_the_zone_in_which_a_session_shows_instants_changes_no_name(session: Any) -> None:
     hours = pa.array([hour * 3_600_000_000 for hour in range(24)] * 10, pa.timestamp("us", tz="UTC"))
     table = pa.table({"user": [row % 9 for row in range(240)], "url": hours})
-    choices: dict[str, Any] = {"items": hours[:24].cast(pa.string()).to_pylist(), "count": None, "element": "url"}
+    names = [f"1970-01-01 {hour:02}:00:00Z" for hour in range(24)]
+    choices: dict[str, Any] = {"items": names, "count": None, "element": "url"}
     before = session.conf.get("spark.sql.session.timeZone")
     session.conf.set("spark.sql.session.timeZone", "Asia/Kolkata")
     try:
@@ -283,6 +333,27 @@ def test_both_engines_refuse_the_same_tables(session: Any, column: str, values: 
             release(one)
 
 
+def test_settings_of_a_session_change_no_sum(session: Any, tmp_path: Path) -> None:
+    table = events(500, 20)
+    (tmp_path / "a.jsonl").write_text("\n".join(json.dumps(row) for row in table.to_pylist()))
+    settings = {
+        "spark.sql.execution.arrow.useLargeVarTypes": "true",
+        "spark.sql.ansi.enabled": "false",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.caseSensitive": "true",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "7",
+    }
+    before = {name: session.conf.get(name) for name in settings}
+    try:
+        for name, value in settings.items():
+            session.conf.set(name, value)
+        for source in (session.createDataFrame(table), tmp_path / "a.jsonl"):
+            assert release(source, SparkEngine(session=session)).equals(release(table))
+    finally:
+        for name, value in before.items():
+            session.conf.set(name, value)
+
+
 def test_a_stream_is_refused(session: Any) -> None:
     with pytest.raises(TableError, match="a stream has no end"):
         release(session.readStream.format("rate").load())
@@ -295,36 +366,122 @@ def test_counts_of_any_size_add_up_as_on_one_machine(session: Any) -> None:
 
 
 def test_files_are_read_as_on_one_machine(session: Any, tmp_path: Path) -> None:
-
     table = events(2_000, 9)
     (tmp_path / "many.parquet").mkdir()
     pa.parquet.write_table(table.slice(0, 900), tmp_path / "many.parquet" / "a.parquet")
     pa.parquet.write_table(table.slice(900), tmp_path / "many.parquet" / "b.parquet")
     pa.csv.write_csv(table, tmp_path / "one.csv")
     expected = release(table)
-    for path in (tmp_path / "many.parquet", tmp_path / "one.csv", str(tmp_path / "many.parquet" / "*.parquet")):
+    (tmp_path / "one.csv.gz").write_bytes(gzip.compress((tmp_path / "one.csv").read_bytes()))
+    shutil.copytree(tmp_path / "many.parquet", tmp_path / "folder")
+    lines = [json.dumps(row) for row in table.to_pylist()]
+    lines = ["\ufeff" + lines[0], "", *(line.replace('"user": 7,', '"user": 7.0,') for line in lines[1:])]
+    (tmp_path / "lines.jsonl").write_text("\r\n".join([*lines, '{"user": "x", "url": "http://s1.org/0", "times": 2}']))
+    files = [tmp_path / "folder" / "a.parquet", tmp_path / "folder" / "b.parquet"]
+    for path in (tmp_path / "many.parquet", tmp_path / "one.csv", str(tmp_path / "many.parquet" / "*.parquet"),
+                 tmp_path / "one.csv.gz", tmp_path / "folder", files):  # fmt: skip
         assert release(path, SparkEngine(session=session)).equals(expected), path
+    path = tmp_path / "lines.jsonl"
+    assert release(path, SparkEngine(session=session)).equals(release(path))
     with pytest.raises(TableError, match="PATH_NOT_FOUND"):
         release(tmp_path / "none.parquet", SparkEngine(session=session))
 
 
-def test_choices_that_contradict_each_other_are_refused(session: Any) -> None:
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.csv", "nobody,x,more\n", "a row has more or fewer columns"),
+        ("a.csv", "nobody\n", "a row has more or fewer columns"),
+        ("a.csv", 'nobody,"x\nsomeone,x\n', "a quote that does not end"),
+        ("b.csv", "url,user\nx,nobody\n", "the files have other columns, or have them in another order"),
+        ("b.tsv", "user\turl\n", "format must be given for"),
+    ],
+)
+def test_csv_that_one_machine_refuses_is_refused(
+    session: Any, tmp_path: Path, name: str, text: str, message: str
+) -> None:
+    (tmp_path / "a.csv").write_text("user,url\nu0,x\nu9,x\n")
+    with (tmp_path / name).open("a") as file:
+        file.write(text)
+    choices: dict[str, Any] = {"items": ["x"], "count": None, "rho": 1.0, "element": "item"}
+    engine = SparkEngine(session=session)
+    with pytest.raises(ElementdpError, match=message) as caught:
+        release(tmp_path, engine, **choices)
+    assert "nobody" not in str(caught.value)
+    if name == "a.csv":
+        with pytest.raises(TableError):
+            release(tmp_path, **choices)
+
+
+def test_a_file_that_is_cut_off_is_refused_by_its_kind(session: Any, tmp_path: Path) -> None:
+    packed = gzip.compress("".join(f"u{row},secret{row}\n" for row in range(3000)).encode())
+    (tmp_path / "cut.csv.gz").write_bytes(packed[: len(packed) // 2])
+    (tmp_path / "empty.csv").write_text("")
+    for name, message in (("cut.csv.gz", "FAILED_READ_FILE"), ("empty.csv", "is empty")):
+        with pytest.raises(TableError, match=message) as caught:
+            release(tmp_path / name, SparkEngine(session=session))
+        assert "secret" not in str(caught.value)
+
+
+def test_the_caller_s_session_is_left_as_it_was(session: Any, tmp_path: Path) -> None:
+    """Also where it is found and not given: the settings of a session of our own must not be written into it."""
+    pa.parquet.write_table(events(300, 18), tmp_path / "events.parquet")
+    before, kept = session.conf.getAll, session.sparkContext._jsc.getPersistentRDDs().size()
+    release(tmp_path / "events.parquet", SparkEngine())
+    release(session.read.parquet(str(tmp_path / "events.parquet")))
+    assert session.conf.getAll == before
+    assert session.sparkContext._jsc.getPersistentRDDs().size() == kept
+    assert session.range(3).count() == 3
+    with pytest.raises(ArgumentError, match=r"master must be local\[2,4\], where the active session runs"):
+        SparkEngine(master="local[1]").open(tmp_path / "events.parquet")
+    with pytest.raises(ArgumentError, match="master must be left out for a DataFrame"):
+        SparkEngine(master="local[1]").open(session.range(3))
+
+
+def test_rows_that_spark_wrote_become_the_data_of_a_training(session: Any, tmp_path: Path) -> None:
+    from pyspark.sql import functions as f
+
+    from elementdp.learning import mapped_data, unpack_parquet
+
+    rows = session.range(100).select(
+        (f.col("id") % 7).alias("user"),
+        (f.col("id") % 3).alias("element"),
+        f.array(f.col("id").cast("float"), f.lit(1.0).cast("float")).alias("features"),
+        (f.col("id") % 2).alias("label"),
+    )
+    rows.orderBy("user", "element").write.parquet(str(tmp_path / "rows"))
+    names = {"user": "user", "element": "element", "inputs": "features", "targets": "label"}
+    unpack_parquet(tmp_path / "rows", tmp_path / "arrays", **names)
+    data = mapped_data(tmp_path / "arrays", n_users=7)
+    inputs, targets = data.fetch(torch.arange(100))
+    numbers = inputs[:, 0].long().numpy()
+    assert sorted(numbers) == list(range(100))
+    assert np.array_equal(data.users, numbers % 7) and np.array_equal(data.elements, numbers % 3)
+    assert np.array_equal(targets.numpy(), numbers % 2)
+    assert (np.diff(data.users) >= 0).all()
+
+
+def test_choices_that_contradict_each_other_are_refused(session: Any, tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match="master"):
         SparkEngine(session=session, master="local[1]")
     with pytest.raises(ArgumentError, match="format"):
         SparkEngine(format="xlsx")
     with pytest.raises(ArgumentError, match="format"):
-        SparkEngine(session=session).open("events.xlsx")
+        (tmp_path / "events.xlsx").write_text("user,url")
+        SparkEngine(session=session).open(tmp_path / "events.xlsx")
 
 
-def test_without_spark_the_extra_is_named() -> None:
-    code = (
-        "import sys; sys.modules['pyspark'] = None\n"
-        "from elementdp.histogram import SparkEngine\n"
-        "SparkEngine().open('events.parquet')"
-    )
+@pytest.mark.parametrize(
+    ("first", "message"),
+    [
+        ("import sys; sys.modules['pyspark'] = None", "pip install 'elementdp[spark]'"),
+        ("import os; del os.environ['PATH']; os.environ['JAVA_HOME'] = '/none'", "it needs Java 17 or newer"),
+    ],
+)
+def test_what_is_not_installed_is_named(first: str, message: str) -> None:
+    code = f"{first}\nfrom elementdp.histogram import SparkEngine\nSparkEngine().open('events.parquet')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert "elementdp[spark]" in done.stderr
+    assert message in done.stderr.splitlines()[-1]
 
 
 def test_the_command_groups_on_spark(session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -343,6 +500,44 @@ def test_the_command_groups_on_spark(session: Any, tmp_path: Path, monkeypatch: 
         done = CliRunner().invoke(cli, words, catch_exceptions=False)
         assert done.exit_code == 0, done.output
     assert Path("spark.csv").read_bytes() == Path("local.csv").read_bytes()
+
+
+def test_releases_on_spark_share_a_budget(session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from click.testing import CliRunner
+
+    from elementdp.cli import cli
+
+    monkeypatch.chdir(tmp_path)
+    files = [f"{tmp_path}/a.parquet", f"{tmp_path}/b.parquet"]  # Spark runs in the folder in which it was started
+    for file in files:
+        pa.parquet.write_table(events(300, 19), file)
+    Path("budget").write_text('{"epsilon": 1, "delta": 1e-5}\n')
+    options = ["--item", "url", "--element", "domain", "--epsilon", "1", "--delta", "1e-6", "--budget", "budget"]
+    codes = []
+    for output, column in (("0.csv", "nobody"), ("1.csv", "user"), ("2.csv", "user")):
+        words = ["histogram", *files, *options, "--engine", "spark", "--output", output, "--user", column]
+        done = CliRunner().invoke(cli, words)
+        codes.append(str(done.exception) if done.exception else done.exit_code)
+    assert "has no column 'nobody'" in codes[0]
+    assert codes[1] == 0
+    assert "the budget budget allows epsilon 1 in all" in codes[2]
+    assert len(Path("budget").read_text().splitlines()) == 2, "only the release that was made is charged"
+    assert not Path("2.csv").exists()
+
+
+def test_the_events_are_no_public_list_on_spark_either(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from click.testing import CliRunner
+
+    from elementdp.cli import cli
+
+    monkeypatch.chdir(tmp_path)
+    Path("many").mkdir()
+    Path("many/a.csv").write_text("user,url\n1,x\n")
+    names = ["--user", "user", "--item", "url", "--element", "item"]
+    options = [*names, "--epsilon", "1", "--delta", "1e-6", "--engine", "spark"]
+    for given in ("many", "many/*.csv", "many/a.csv"):
+        done = CliRunner().invoke(cli, ["histogram", given, *options, "--domain", "many/a.csv"])
+        assert "domain must be a public list, not the events" in str(done.exception)
 
 
 def test_a_master_needs_spark() -> None:

@@ -16,6 +16,7 @@ from elementdp.histogram.item_hash import ItemHash
 from elementdp.histogram.items import ItemList
 from elementdp.histogram.projection import GridBall, GroupCounts
 from elementdp.histogram.rows import columns_read
+from elementdp.histogram.text import as_text
 
 HASHING = ItemHash.seeded(0)
 URLS = [f"http://s{a}.org/{b}" for a in range(40) for b in range(4)]
@@ -203,6 +204,27 @@ def test_a_sum_that_overflows_is_refused_in_a_task() -> None:
         "the counts of one user and item add up to more than 64 bits hold",
     )
     assert GroupCounts.of(keys, items, whole // 4, fraction).counts.tolist() == [2.0**61]
+
+
+def test_sums_over_groups_that_overflow_are_refused_in_words() -> None:
+    """Each group adds 2⁶¹ here; two of them are more than a task may hold."""
+    kept, _ = grouped(events(50, 11), Columns("user", ("url",)), None, 1, 12)
+
+    def measure(groups: GroupCounts) -> Any:
+        return np.array([len(groups.keys) << 61]) if len(groups.keys) < 3 else np.array([1 << 62])
+
+    task = tasks.quiet(tasks.summing(measure, ItemList(URLS), np.zeros(len(URLS), bool), HASHING, listed=False))
+    with pytest.raises(tasks.TaskError, match=f"^{tasks.REFUSED}{tasks.OVERFLOW}$"):
+        list(task(list(counted(kept[0]))))
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Kolkata", None])
+def test_an_instant_has_one_name(unit: str, zone: str | None) -> None:
+    """Spark knows microseconds only, and shows instants in the zone of its session."""
+    given = pa.array([10, 20, None], pa.timestamp("s", zone)).cast(pa.timestamp(unit, zone))
+    end = "Z" if zone else ""
+    assert as_text(given).to_pylist() == [f"1970-01-01 00:00:10{end}", f"1970-01-01 00:00:20{end}", None]
 
 
 def test_a_task_refuses_other_versions_and_quotes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

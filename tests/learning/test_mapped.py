@@ -79,6 +79,7 @@ def test_how_the_rows_are_cut_into_files_does_not_matter(tmp_path: Path) -> None
         ("x", pa.array([[1.0], [1.0, 2.0]]), "x must be lists of one length"),
         ("x", pa.array([[1.0], [None]]), "x must be a column of numbers"),
         ("y", pa.array(["yes", "no"]), "y must be a column of numbers"),
+        ("x", pa.array([{"type": 1, "values": [1.0]}] * 2), "of a vector, Spark's vector_to_array makes a list"),
     ],
 )
 def test_columns_that_cannot_be_mapped_are_named(tmp_path: Path, column: str, values: pa.Array, message: str) -> None:
@@ -89,6 +90,17 @@ def test_columns_that_cannot_be_mapped_are_named(tmp_path: Path, column: str, va
         unpack_parquet(tmp_path / "t.parquet", tmp_path / "arrays", **NAMES)
     with pytest.raises(ArgumentError, match="one that unpack_parquet has finished"):
         mapped_data(tmp_path / "arrays", n_users=2)
+
+
+def test_files_that_spark_has_not_finished_are_left_out(tmp_path: Path) -> None:
+    """A writer that died leaves its rows in ``_temporary``; another one may have written the same rows again."""
+    folder = written(tmp_path / "spark", rows())
+    unpack_parquet(folder, tmp_path / "whole", **NAMES)
+    (folder / "_temporary" / "0").mkdir(parents=True)
+    for left in (folder / "_temporary" / "0" / "part-00000.parquet", folder / ".part-00003.parquet"):
+        left.write_bytes((folder / "part-00000.parquet").read_bytes())
+    unpack_parquet(folder, tmp_path / "arrays", **NAMES)
+    assert mapped_data(tmp_path / "arrays", 50).fingerprint == mapped_data(tmp_path / "whole", 50).fingerprint
 
 
 def test_files_that_do_not_fit_together_are_refused(tmp_path: Path) -> None:
