@@ -134,7 +134,13 @@ def _plain(lines: list[bytes], columns: Sequence[str]) -> pa.RecordBatch | None:
 
 
 def _read_alike(content: bytes, lines: list[bytes]) -> bool:
-    """Whether Python takes each line for JSON that Arrow does."""
+    """Whether Python takes each line for JSON that Arrow does.
+
+    Arrow reads objects that go on in the next line. Where every line begins and ends with a brace, each holds whole
+    objects, since no comma stands between two lines, and as many objects as lines are one a line.
+    """
+    if not all(line.strip().startswith(b"{") and line.strip().endswith(b"}") for line in lines):
+        return False
     try:
         content.decode("utf-8")
     except UnicodeDecodeError:

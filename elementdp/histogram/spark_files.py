@@ -131,9 +131,11 @@ def _by_name(path: str) -> str | None:
 
 
 def _delimited(session: "SparkSession", paths: list[str], separator: str, source: str) -> Read:
-    """All cells as text; files whose headers differ are refused by Spark, rows of another width are marked.
+    """All cells as text; files whose headers differ are refused by Spark, rows of another width are marked with 1.
 
-    A quote that does not end takes the rest of its file, and so the line break at the end of that, into its cell.
+    A quote that does not end takes the rest of its file, and so the line break at the end of that, into its cell, or
+    makes a row of another width that goes over several lines. It is marked with 2: such a row must not be dropped,
+    since it holds the rows of others.
     """
     from pyspark.sql import functions as f
     from pyspark.sql.types import StringType, StructField, StructType
@@ -144,10 +146,15 @@ def _delimited(session: "SparkSession", paths: list[str], separator: str, source
     if not (names := reader.csv(paths).columns):
         raise TableError(f"{source} is empty")
     schema = StructType([StructField(name, StringType()) for name in [*names, WRONG_WIDTH]])
-    read = numbered(reader.schema(schema).option("columnNameOfCorruptRecord", WRONG_WIDTH).csv(paths))
+    frame = reader.schema(schema).option("columnNameOfCorruptRecord", WRONG_WIDTH).csv(paths)
+    if frame.columns != [*names, WRONG_WIDTH]:
+        raise TableError(f"{source}: folders that name a column, as day=1 does, are read with Parquet and ORC only")
+    read = numbered(frame)
     *cells, wrong = read.columns
     open_quote = f.coalesce(f.endswith(f.col(cells[-1]), f.lit("\n")), f.lit(False))
-    marked = read.select(*map(_one_spelling, cells), (f.col(wrong).isNotNull() | open_quote).alias(wrong))
+    several = f.coalesce(f.contains(f.col(wrong), f.lit("\n")), f.lit(False))
+    mark = f.when(open_quote | several, 2).when(f.col(wrong).isNotNull(), 1).otherwise(0)
+    marked = read.select(*map(_one_spelling, cells), mark.alias(wrong))
     return Read(tuple(names), marked.toDF(*names, WRONG_WIDTH))
 
 

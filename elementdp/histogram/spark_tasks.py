@@ -214,12 +214,17 @@ class ReadingTask:
 
 
 def _fitting(table: pa.RecordBatch, reader: RowReader) -> pa.RecordBatch:
-    """The columns that are read, without the rows that a last column marks as wider or narrower than the header."""
+    """The columns that are read, without the rows that a last column marks as wider or narrower than the header.
+
+    What may be a quote that does not end is refused whatever is done with bad rows: it holds the rows of others.
+    """
     if table.num_columns > len(reader.names):
-        wrong = table.column(table.num_columns - 1)
-        if rows := pc.sum(wrong).as_py():
+        mark = table.column(table.num_columns - 1)
+        if pc.any(pc.equal(mark, 2)).as_py():
+            raise TableError(WRONG_WIDTH, WRONG_WIDTH)
+        if rows := pc.sum(mark).as_py():
             reader.bad.found(0, WRONG_WIDTH, rows=rows)
-            table = table.filter(pc.invert(wrong))
+            table = table.filter(pc.equal(mark, 0))
     return table.select(list(range(len(reader.names)))).rename_columns(reader.names)
 
 

@@ -267,6 +267,16 @@ def test_how_a_line_of_json_is_read_does_not_depend_on_other_lines(odd: str, tmp
     assert found[0] == found[1]
 
 
+def test_an_object_over_two_lines_is_two_bad_rows_whatever_the_others_are(tmp_path: Path) -> None:
+    """Arrow reads it, and with two objects in one line the number of rows is that of the lines."""
+    rows = '{"user": 1, "item": "item 1"} {"user": 2,\n"item": "item 1"}\n'
+    found = []
+    for name, other in (("plain", '{"user": 3, "item": "item 2"}'), ("mixed", '{"user": "u", "item": "item 2"}')):
+        (tmp_path / f"{name}.jsonl").write_text(f'{{"user": 3, "item": "item 1"}}\n{rows}{other}\n')
+        found.append(counts(tmp_path / f"{name}.jsonl", policy=RowPolicy(bad_rows="drop"), rho=9.0)["item 1"])
+    assert found == [1.0, 1.0]
+
+
 def test_a_number_is_one_name_in_whatever_block_it_stands(tmp_path: Path) -> None:
     """The same user in a block of numbers and in one with texts, so bounded once."""
     rows = ['{"user": 12345678901.5, "item": "item 1"}', '{"user": "u", "item": "item 2"}']

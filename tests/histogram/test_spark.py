@@ -413,6 +413,28 @@ def test_csv_that_one_machine_refuses_is_refused(
             release(tmp_path, **choices)
 
 
+@pytest.mark.parametrize("row", ['nobody,"x\n', '"nobody,x\n'])
+def test_a_quote_that_does_not_end_is_not_dropped_with_the_rows_behind_it(
+    session: Any, tmp_path: Path, row: str
+) -> None:
+    path, policy = tmp_path / "a.csv", RowPolicy(bad_rows="drop")
+    choices: dict[str, Any] = {"items": ["x"], "count": None, "rho": 1.0, "element": "item", "policy": policy}
+    path.write_text("user,url\nu0,x\n" + row + "u1,x\nu2,x\n")
+    for engine in (None, SparkEngine(session=session)):
+        with pytest.raises(TableError, match="quote"):
+            release(path, engine, **choices)
+    path.write_text("user,url\nu0,x\nu1,x,more\nu2,x\n")
+    assert release(path, SparkEngine(session=session), **choices).num_rows == 1
+
+
+def test_csv_in_folders_that_name_a_column_is_refused(session: Any, tmp_path: Path) -> None:
+    (tmp_path / "day=1").mkdir()
+    (tmp_path / "day=1" / "a.csv").write_text("user,url\nu0,x\n")
+    engine = SparkEngine(session=session, format="csv")
+    with pytest.raises(TableError, match="Parquet and ORC only"):
+        release(tmp_path, engine, items=["x"], count=None, rho=1.0, element="item")
+
+
 def test_a_file_that_is_cut_off_is_refused_by_its_kind(session: Any, tmp_path: Path) -> None:
     packed = gzip.compress("".join(f"u{row},secret{row}\n" for row in range(3000)).encode())
     (tmp_path / "cut.csv.gz").write_bytes(packed[: len(packed) // 2])

@@ -224,7 +224,7 @@ class PaperLength(LongRuns):
         }
         own = self.own
         said = [f"{100 * mean_reached(own[kind]):.1f} % {text}" for kind, text in words.items() if kind in own]
-        return f"It is {listed(said)}." if said else ""
+        return f"The accuracy is {listed(said)}." if said else ""
 
     def _named(self, numbers: Mapping[str, object]) -> dict[str, object]:
         return {f"{self.section}-paper-{name}": value for name, value in numbers.items()}
