@@ -274,7 +274,8 @@ class PrivateIteration:
     def _probe(self) -> list[float]:
         """Losses of some rows with the parameters as they are, dropout and all, by the same draws each time."""
         batch = self.data.batch(self.unit, self._spread(min(1.0, PROBED / max(1, len(self.groups)))))
-        rows = torch.linspace(0, sum(batch.sizes) - 1, min(PROBED, self.clipper.rows, sum(batch.sizes)))
+        total = sum(batch.sizes)
+        rows = torch.linspace(0, total - 1, min(PROBED, self.clipper.rows, total), dtype=torch.float64)
         if not len(rows):
             return []
         with same_draws(), torch.no_grad():

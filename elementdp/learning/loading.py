@@ -32,13 +32,13 @@ def refuse_mixed_loading(batch: Batch, losses: Callable[[Pair], Tensor]) -> Load
     """Raise if a row is another one beside other rows, or padded so that its loss is another one.
 
     The last of a few rows is exchanged for the first, with the same random numbers: the others must stay as they are. A
-    row that is padded to the length of others must have the loss that it has alone. Loading that draws random
-    numbers from elsewhere cannot be compared, and is not.
+    row that is padded to the length of others must have the loss that it has alone; rows that draw random numbers are
+    not looked at for this. Loading that draws random numbers from elsewhere cannot be compared, and is not.
     """
     total = sum(batch.sizes)
     if total < 3:
         return Loading.FIXED
-    rows = torch.linspace(0, total - 1, min(total, LOOKED_AT)).round().long()
+    rows = torch.linspace(0, total - 1, min(total, LOOKED_AT), dtype=torch.float64).round().long()
     other = torch.cat([rows[:-1], rows[:1]])
     found = [_loaded(batch, rows, seed) for seed in range(DRAWS)]
     if not _same(found[0], _loaded(batch, rows, 0)):

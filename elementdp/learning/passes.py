@@ -100,22 +100,29 @@ class Passes:
         losses = self.row_losses(pair)
         if not losses.requires_grad:
             return
-        found = torch.autograd.grad(losses.sum(), self.parameters, allow_unused=True)
+        hidden = ModelError(
+            "a part of the model runs a backward pass of its own, in which its gradients cannot be clipped. "
+            "Checkpointed parts do so with use_reentrant=True: set it to False"
+        )
+        try:
+            found = torch.autograd.grad(losses.sum(), self.parameters, allow_unused=True)
+        except RuntimeError as error:
+            if "use_reentrant" in str(error):
+                raise hidden from error
+            raise
         unused = [p for p, gradient in zip(self.parameters, found, strict=True) if gradient is None]
         if not unused:
             return
         before = [p.grad for p in self.parameters]
         for p in self.parameters:
             p.grad = None
-        self.row_losses(pair).sum().backward()  # type: ignore[no-untyped-call]
-        hidden = any(p.grad is not None for p in unused)
-        for p, gradient in zip(self.parameters, before, strict=True):
-            p.grad = gradient
-        if hidden:
-            raise ModelError(
-                "a part of the model runs a backward pass of its own, in which its gradients cannot be clipped. "
-                "Checkpointed parts do so with use_reentrant=True: set it to False"
-            )
+        try:
+            self.row_losses(pair).sum().backward()  # type: ignore[no-untyped-call]
+            if any(p.grad is not None for p in unused):
+                raise hidden
+        finally:
+            for p, gradient in zip(self.parameters, before, strict=True):
+                p.grad = gradient
 
     def _gathered(self, layers: Iterator[Layer], first: int | None = None) -> "Gathered":
         norms: list[Tensor] = []

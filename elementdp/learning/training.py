@@ -162,18 +162,25 @@ def _told(run: PrivateIteration, on_step: Callable[[Step], object] | None) -> bo
     answer: object = None
     if on_step is not None:
         modes = {module: module.training for module in run.model.modules()}
-        held = Held(run.model)
+        held, settings = Held(run.model, values=True), _settings(run)
         answer = on_step(Step(run.step, run.model, run.history.losses[-1], run.learning_rate, run))
         for module, mode in modes.items():
             module.training = mode
-        if name := held.changed():
+        if name := held.changed() or ("the optimizer's settings" if _settings(run) != settings else None):
             raise ArgumentError(
                 "on_step",
                 f"a function that changes {name}",
-                "one that looks at the model and leaves it as it is: a run that goes on from a checkpoint would repeat "
-                "its noise on another model, and give both away (a domain keeps parameters within bounds)",
+                "one that looks at the run and leaves it as it is: a run that goes on from a checkpoint would repeat "
+                "its noise on another model, and give both away (a domain keeps parameters within bounds, a scheduler "
+                "changes the learning rate)",
             )
     return run.team.shared(answer is True, f"at step {run.step}; {run.how_to_resume()}")
+
+
+def _settings(run: PrivateIteration) -> str:
+    """What the optimizer was told, its learning rate above all."""
+    groups = [] if run.optimizer is None else run.optimizer.param_groups
+    return repr([{name: value for name, value in group.items() if name != "params"} for group in groups])
 
 
 @contextmanager

@@ -56,6 +56,14 @@ def test_products_of_groups_are_the_sums_of_their_rows():
         start += size
 
 
+@pytest.mark.usefixtures("_build")
+def test_a_bias_may_lie_anywhere_in_memory():
+    torch.manual_seed(0)
+    left, right, added = torch.randn(512, 64), torch.randn(64, 128), torch.randn(256)[::2]
+    true = (left.double() @ right.double() + added.double()).float()
+    assert torch.allclose(products.times(left, right, added), true, atol=1e-4)
+
+
 def test_infinite_numbers_stay_infinite():
     """A group that is not finite has to be seen as such."""
     left, right = torch.ones(300, 200), torch.ones(200, 300)

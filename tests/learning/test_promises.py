@@ -1,6 +1,7 @@
 """Ways around the promise: models and losses that mix examples, remember them, or hide a gradient from the rules."""
 
 import random
+import warnings
 
 import numpy as np
 import pytest
@@ -10,7 +11,8 @@ from learning.running import trained
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from elementdp.learning import Batch, GroupClipper, ModelError, UserData
+from elementdp.errors import ArgumentError
+from elementdp.learning import Batch, GroupClipper, ModelError, Plan, Target, UserData, train
 
 ROWS = 40
 
@@ -463,7 +465,13 @@ def by_numpy(x):
     return torch.from_numpy(np.random.rand(*x.shape)).float()  # noqa: NPY002
 
 
-@pytest.mark.parametrize("draw", [torch.rand_like, by_numpy])
+def a_whole_block_by_numpy(x):
+    """So many numbers that numpy's generator stands at the same place of its block again."""
+    np.random.rand(312 - x.numel() % 312)  # noqa: NPY002
+    return by_numpy(x)
+
+
+@pytest.mark.parametrize("draw", [torch.rand_like, by_numpy, a_whole_block_by_numpy])
 @pytest.mark.parametrize("method", ["auto", "fast", "loop"])
 def test_a_layer_that_draws_random_numbers_is_not_run_again_with_others(method, draw):
     """The losses are linear in the weight: they are its product with their gradient if both have the same draws."""
@@ -475,3 +483,59 @@ def test_a_layer_that_draws_random_numbers_is_not_run_again_with_others(method, 
     found = clipper(Batch.of(inputs, targets, sizes))
     value = (model[0].weight * found.gradients[0]).sum()
     assert torch.allclose(value, found.losses.sum(), rtol=1e-4)
+
+
+def clamped(step):
+    for parameter in step.model.parameters():
+        parameter.data.clamp_(-0.1, 0.1)
+
+
+def slowed(step):
+    step.run.optimizer.param_groups[0]["lr"] = 0.01
+
+
+@pytest.mark.parametrize(("write", "name"), [(clamped, "bias"), (slowed, "settings")])
+def test_a_callback_must_not_write_past_the_versions_or_into_the_optimizer(write, name):
+    """Going on from a checkpoint would repeat the noise on another model."""
+    rows = torch.arange(40)
+    data = UserData.of(torch.randn(40, 6), rows % 4, users=rows // 2, elements=rows % 2, n_users=20)
+    plan = Plan(steps=3, q=0.5, rho=1.0, optimizer=lambda own: torch.optim.SGD(own, lr=0.1))
+    with pytest.raises(ArgumentError, match=f"on_step .* changes .*{name}"):
+        train(
+            nn.Linear(6, 4),
+            data,
+            loss=cross_entropy,
+            privacy=Target(3, delta=1e-3),
+            plan=plan,
+            progress=False,
+            on_step=write,
+        )
+
+
+def test_a_checkpointed_part_in_the_middle_is_refused_in_words():
+    class Middle(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second, self.last = nn.Linear(6, 6), nn.Linear(6, 6), nn.Linear(6, 4)
+
+        def forward(self, x):
+            return self.last(checkpoint(self.second, self.first(x), use_reentrant=True))
+
+    inputs, targets, sizes = batch()
+    for method in ("auto", "loop"):
+        with pytest.raises(ModelError, match="use_reentrant"):
+            GroupClipper(Middle(), cross_entropy, 1.0, method=method)(Batch.of(inputs, targets, sizes))
+
+
+def test_weight_normalisation_keeps_its_rules():
+    """Its weight is no parameter: the parameters behind it get their gradient from the pass itself."""
+    torch.manual_seed(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = nn.Sequential(torch.nn.utils.weight_norm(nn.Linear(6, 5)), nn.Tanh(), nn.Linear(5, 4))
+    inputs, targets, sizes = batch()
+    found = [
+        GroupClipper(model, cross_entropy, 0.5, method=method)(Batch.of(inputs, targets, sizes)).gradients
+        for method in ("fast", "loop")
+    ]
+    assert all(torch.allclose(a, b, atol=1e-5) for a, b in zip(*found, strict=True))

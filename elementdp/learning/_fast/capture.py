@@ -41,7 +41,8 @@ class Hooked(Watch):
                 layer.__dict__["forward"] = unrolled(layer, self)
                 self._replaced.append(layer)
                 continue
-            if type(layer) is nn.Linear and "forward" not in vars(layer):
+            own = {"weight", "bias"} <= layer._parameters.keys()  # not so for weight normalisation
+            if type(layer) is nn.Linear and own and "forward" not in vars(layer):
                 layer.__dict__["forward"] = affine_forward(layer)
                 self._replaced.append(layer)
             self._handles += [layer.register_forward_pre_hook(self._enter), layer.register_forward_hook(self._exit)]

@@ -97,7 +97,8 @@ def times(left: Tensor, right: Tensor, added: Tensor | None = None) -> Tensor:
     """
     if not uses_onednn(len(left), left.shape[1], right.shape[1], left) or _onednn is None:
         return left @ right if added is None else torch.addmm(added, left, right)
-    return _onednn(left, right.mT, added, "none", [], "")  # type: ignore[no-any-return]
+    bias = None if added is None else added.contiguous()  # it takes any other for one
+    return _onednn(left, right.mT, bias, "none", [], "")  # type: ignore[no-any-return]
 
 
 def product(left: Tensor, right: Tensor, keep: int) -> Tensor:

@@ -179,8 +179,8 @@ def by_itself(module: nn.Module, calls: Sequence[Call], segments: Segments) -> L
 
 def _drawn_so_far() -> tuple[object, ...]:
     """Where Python's and numpy's random numbers stand; torch's own vmap refuses to draw."""
-    _, _, *numpys = np.random.get_state()  # noqa: NPY002
-    return random.getstate()[1][-1], *numpys
+    _, words, *rest = np.random.get_state()  # noqa: NPY002
+    return random.getstate(), np.asarray(words).tobytes(), *rest
 
 
 Rule = Callable[..., Layer]
