@@ -109,3 +109,16 @@ def test_without_runs_of_both_units_there_is_nothing_to_compare(folder):
     (folder / "photos-paper-user.json").unlink()
     with pytest.raises(ElementdpError, match="both units"):
         PaperLength.read("photos", folder)
+
+
+def test_curves_that_fall_late_in_the_run_are_named(folder):
+    name = "photos-paper-doubts"
+    before = shown(PaperLength.read("photos", folder))[0].numbers[name]
+    found = read("photos-paper-user", folder)
+    rows = [
+        {**row, "accuracy": [value - 0.07 * (k == 30) for k, value in enumerate(row["accuracy"])]}
+        for row in found.rows("lines")
+    ]
+    write(replace(found, tables={"lines": rows}), folder / "photos-paper-user.json")
+    after = shown(PaperLength.read("photos", folder))[0].numbers[name]
+    assert "user, true ε (7 points)" in after and "user, true ε (" not in before

@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from elementdp.companion.exhibit import Exhibit
 from elementdp.companion.experiments.bars import BANDS_SAY, BARS_SAY, Z_95
@@ -29,6 +30,9 @@ from elementdp.companion.experiments.images.variants import Accounting, Schedule
 from elementdp.companion.experiments.images.widths import NOT_RUN, bar_of, gain_in_words, listed, widths_exhibit
 from elementdp.companion.experiments.recorded import Recorded
 from elementdp.privacy import Unit
+
+UNSTEADY = 0.05
+"""A fall of the accuracy between two evaluations beyond which a curve is called unsteady."""
 
 NAMES = {"element": ELEMENT, "user": USER, "plain": PLAIN, "sampled": SAMPLED, "printed": AS_PRINTED}
 """How the pages' prose calls the variants."""
@@ -207,12 +211,20 @@ class PaperLength(LongRuns):
         groups = [some[0] for some in self.groups]
         alone = [one.kind for one in groups if not one.tried]
         said = [f"Only one step size was run for: {'; '.join(alone)}."] if alone else []
+        unsteady = [one for one in groups if _fall(one) > UNSTEADY]
         for word, end in (("smallest", min), ("largest", max)):
-            there = [one.kind for one in groups if one.tried and one.step == end(step for step, *_ in one.tried)]
+            tried = [one for one in groups if one.tried and (end is min or one not in unsteady)]
+            there = [one.kind for one in tried if one.step == end(step for step, *_ in one.tried)]
             if there:
                 said.append(
                     f"The {word} step size tried did best, and one beyond it might do better, for: {'; '.join(there)}."
                 )
+        if unsteady:
+            falls = "; ".join(f"{one.kind} ({100 * _fall(one):.0f} points)" for one in unsteady)
+            said.append(
+                "Late in the run the accuracy falls from one evaluation to the next, and a smaller step size might end "
+                f"higher, for: {falls}."
+            )
         return " ".join(said)
 
     def _rest(self) -> str:
@@ -238,6 +250,12 @@ class PaperLength(LongRuns):
 
     def _before_width(self) -> str:
         return f", d = {width_of(self.shorter[0]):,}" if self.section == "photos" else ""
+
+
+def _fall(one: RunResult) -> float:
+    """The largest fall of the accuracy from one evaluation to the next, after the first quarter of the run."""
+    late = one.accuracy[len(one.accuracy) // 4 :]
+    return max((before - after for before, after in pairwise(late)), default=0.0)
 
 
 def _data(runs: LongRuns) -> str:
