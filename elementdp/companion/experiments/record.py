@@ -4,7 +4,7 @@ import functools
 import json
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +12,10 @@ import click
 
 from elementdp.cli.options import Group
 from elementdp.companion.experiments.recorded import FOLDER, recording
-from elementdp.errors import ArgumentError, ElementdpError, one_of
+from elementdp.errors import ArgumentError, ElementdpError
 
 if TYPE_CHECKING:
-    from elementdp.companion.experiments.images import ImagePlan, ImageTask, PhotoSet, Variant
+    from elementdp.companion.experiments.images import ImagePlan, ImageTask, PhotoSet
 
 _folder = click.option("--folder", default=FOLDER, type=click.Path(path_type=Path), help="Where the table goes.")
 _seed = click.option("--seed", default=0, show_default=True)
@@ -90,7 +90,7 @@ class _ImageRun:
         """Load the photos, run every variant that was asked for, record it."""
         from elementdp.companion.experiments.images import Compute, study, to_row
 
-        variants = self._wanted(plan.variants())
+        variants = plan.counted(self.accountings)
         data: dict[str, str] = {}
         parameters = {**choices, "device": self.device, **asdict(plan)}
         with recording(self.name, parameters, self.seed, data, self.folder) as tables:
@@ -99,20 +99,6 @@ class _ImageRun:
             data.update(photos.data)
             results = study(task, plan, variants, _say, Compute(self.device, self.work))
             tables["lines"] = [to_row(result) for result in results]
-
-    def _wanted(self, variants: "list[Variant]") -> "list[Variant]":
-        from elementdp.companion.experiments.images import WITHOUT_COINS, Accounting
-
-        for accounting in self.accountings:
-            one_of("accounting", accounting, [str(known) for known in Accounting])
-        found = [one for one in variants if not self.accountings or str(one.accounting) in self.accountings]
-        ways = [way for way in WITHOUT_COINS if str(way) in self.accountings]
-        found += [
-            replace(one, accounting=way) for one in variants if one.accounting is Accounting.PAIRS for way in ways
-        ]
-        if not found:
-            raise click.BadParameter(f"no curve of the legend is counted {' or '.join(self.accountings)}")
-        return found
 
 
 def _image_options(command: Callable[..., None]) -> Callable[..., None]:

@@ -44,6 +44,7 @@ from elementdp.companion.experiments.images import (
     true_epsilon,
     tuning,
 )
+from elementdp.companion.experiments.images.comparison import difference
 from elementdp.companion.experiments.images.exhibits import legend_curves, paper_figure
 from elementdp.companion.experiments.images.tasks import top
 from elementdp.companion.experiments.recorded import recording
@@ -72,6 +73,32 @@ def test_the_legend_is_the_papers():
     lines = PhotosPlan().variants()
     assert len(lines) == 2 + 8 * 3 + 6 * 2
     assert len(set(lines)) == len(lines)
+
+
+def test_curves_can_be_chosen_by_how_they_are_counted():
+    plan = PhotosPlan(legend=(("non-private", math.inf, 3, 8), ("element", 3.0, 3, 8), ("user", 3.0, 3, 8)))
+    assert plan.counted([]) == plan.variants()
+    true = {("as printed, true ε", "element"), ("as printed, true ε", "user")}
+    chosen = plan.counted(["non-private", "as printed, true ε"])
+    assert {(one.accounting, one.unit) for one in chosen} == true | {("non-private", "element")}
+    (coinless,) = plan.counted(["fixed order"])
+    assert replace(coinless, accounting=Accounting.PAIRS) in plan.variants()
+    with pytest.raises(ArgumentError, match="accounting must be one of"):
+        plan.counted(["pairs"])
+    with pytest.raises(ArgumentError, match="accounting must be a way in which a curve"):
+        replace(plan, legend=(("user", 3.0, 3, 8),)).counted(["pairs sampled"])
+
+
+def test_chance_from_run_to_run_is_welchs_interval():
+    (one,) = recorded_results("photos")[1][:1]
+    better, worse = ([replace(one, accuracy=(value,)) for value in values] for values in ((0.8, 0.9), (0.4, 0.5)))
+    gap, bar = difference(better, worse)
+    # Two runs each with the same spread: the error of the difference is 0.1/√2, with two degrees of freedom, for which
+    # Student's distribution function is 1/2 + t/(2√(2 + t²)); at 0.975 that is t² = 2 · 0.95²/(1 − 0.95²).
+    assert gap == pytest.approx(0.4)
+    assert bar == pytest.approx(0.1 / math.sqrt(2) * math.sqrt(2 * 0.95**2 / (1 - 0.95**2)))
+    assert difference(better[:1], worse, spread=0.1)[1] == pytest.approx(1.959964 * 0.1 * math.sqrt(1.5))
+    assert difference(better[:1] * 2, worse[:1] * 2) == pytest.approx((0.4, 0.0))
 
 
 def test_printed_noise_claims_the_epsilon_of_the_legend_and_does_not_have_it():

@@ -88,7 +88,7 @@ def test_a_stand_in_is_not_recorded(tmp_path, monkeypatch):
         (["--rate-factors", "1,0"], "--rate-factors must be"),
         (["--users", "0"], "--users must be"),
         (["--q", "2"], "--q must be"),
-        (["--legend", '[["user", 3, 3, 8]]', "--accounting", "pairs sampled"], "no curve of the legend"),
+        (["--legend", '[["user", 3, 3, 8]]', "--accounting", "pairs sampled"], "--accounting must be a way"),
     ],
 )
 def test_bad_options_are_refused_before_any_work(options, named, tmp_path, monkeypatch):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
-from scipy.stats import t as student
+from scipy.stats import ttest_ind
 
 from elementdp.companion.experiments.bars import Z_95
 from elementdp.companion.experiments.images.running import RunResult
@@ -84,16 +84,18 @@ def relative(said: str, gains: Sequence[tuple[RunResult | None, RunResult | None
 def difference(
     better: Sequence[RunResult], worse: Sequence[RunResult], spread: float = math.nan
 ) -> tuple[float, float]:
-    """How far the mean of ``better`` is above that of ``worse``, and how far apart chance from run to run puts them.
+    """How far the mean of ``better`` is above that of ``worse``, and the half width of Welch's 95 % interval for it.
 
     Where one of them was run once, chance is that of runs with the standard deviation ``spread``.
     """
     a, b = (np.array([one.reached for one in results]) for results in (better, worse))
-    gap, fewest = float(a.mean() - b.mean()), min(len(a), len(b))
-    if fewest == 1:
+    gap = float(a.mean() - b.mean())
+    if min(len(a), len(b)) == 1:
         return gap, Z_95 * spread * math.sqrt(1 / len(a) + 1 / len(b))
-    quantile = float(student.ppf(0.95, fewest - 1))  # few repetitions: their spread is uncertain itself
-    return gap, quantile * math.hypot(a.std(ddof=1) / math.sqrt(len(a)), b.std(ddof=1) / math.sqrt(len(b)))
+    if np.ptp(a) == np.ptp(b) == 0:
+        return gap, 0.0
+    low, high = ttest_ind(a, b, equal_var=False).confidence_interval(0.95)  # few runs: their spread is uncertain too
+    return gap, float(high - low) / 2
 
 
 def repeated(

@@ -2,12 +2,23 @@
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from elementdp.companion.experiments.images.tuning import Ladder, ladders
-from elementdp.companion.experiments.images.variants import Schedule, Variant, accountings, non_private
-from elementdp.errors import ArgumentError, at_least, positive, probability
+from elementdp.companion.experiments.images.variants import (
+    WITHOUT_COINS,
+    Accounting,
+    Schedule,
+    Variant,
+    accountings,
+    non_private,
+)
+from elementdp.errors import ArgumentError, at_least, one_of, positive, probability
 from elementdp.privacy import Unit
+
+TRUE_WAYS = (Accounting.NONE, Accounting.PAIRS, Accounting.TRUE)
+"""How curves are counted whose ε is a true one, and those without privacy."""
 
 Legend = tuple[tuple[str, float, int, int], ...]
 """Curves of a figure: what (element, user or non-private), ε, k, and K (Figure 4) or n (Figure 5)."""
@@ -75,6 +86,24 @@ class ImagePlan(ABC):
     @abstractmethod
     def variants(self) -> list[Variant]:
         """Every curve of the legend with every accounting it can have."""
+
+    def counted(self, ways: Sequence[str]) -> list[Variant]:
+        """The curves that are counted in these ways (none named: :meth:`variants`).
+
+        The ways without coins are not in the paper's legend: they are for the curves of it that sample pairs.
+        """
+        variants = self.variants()
+        if not ways:
+            return variants
+        for way in ways:
+            one_of("accounting", way, [str(known) for known in Accounting])
+        found = [one for one in variants if str(one.accounting) in ways]
+        coinless = [way for way in WITHOUT_COINS if str(way) in ways]
+        pairs = [one for one in variants if one.accounting is Accounting.PAIRS]
+        found += [replace(one, accounting=way) for one in pairs for way in coinless]
+        if not found:
+            raise ArgumentError("accounting", tuple(ways), "a way in which a curve of the legend is counted")
+        return found
 
     def choices(self, variant: Variant) -> list[Ladder]:
         """What is tried for a variant."""
