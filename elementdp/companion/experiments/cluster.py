@@ -125,10 +125,12 @@ def runs(recorded: Recorded) -> Exhibit:
     here = max(_both(recorded, HERE, SPARK), key=lambda pair: pair[0]["events"])
     spark, pipeline = (recorded.provenance.parameters[name] for name in ("pyspark", "pipeline-dp"))
     rows = _rows(recorded)
+    stopped = any("events" in row for row in recorded.tables.get("stopped", ()))
+    gone = " A triangle is a run without a result, at the seconds it had in all." if stopped else ""
     return Exhibit(
         name="fig-spark-runs",
         caption=f"Releases on two processors: Spark {spark}, PipelineDP {pipeline}. The time to start Python and Spark "
-        f"is not in it. A triangle is a run without a result, at the seconds it had in all. ({recorded.label})",
+        f"is not in it.{gone} ({recorded.label})",
         figure=_drawn(recorded),
         alt="Seconds of a release against events: " + "; ".join(f"{row[1]}, {row[0]}: {row[3]}" for row in rows),
         header=(

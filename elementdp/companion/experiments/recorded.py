@@ -50,11 +50,12 @@ class Recorded:
     @property
     def label(self) -> str:
         """One line for a caption."""
-        p, rows = self.provenance, [row for table in self.tables.values() for row in table]
-        # Tables written before tuning was timed know only the hours of their last part, and the runs' own seconds.
-        timed, lines = any("tuning_seconds" in row for row in rows), spent_seconds(self.tables) / 3600
-        spent = f"{lines:.2g} hours beside tuning" if lines else f"{p.processor_hours:.2g} processor hours"
-        spent = f"{p.hours:.2g} hours with its tuning" if timed else spent
+        p, spent = self.provenance, f"{self.provenance.hours:.2g} hours"
+        if runs := [row for row in self.tables.get("lines", ()) if "seconds" in row]:
+            # Tables written before tuning was timed know only the hours of their last part, and the runs' own seconds.
+            timed = any("tuning_seconds" in row for row in runs)
+            own = f"{sum(row['seconds'] for row in runs) / 3600:.2g} hours beside tuning"
+            spent = f"{spent} with its tuning" if timed else own
         return f"recorded run of {p.started[:10]}, {spent}, seed {p.seed}"
 
 

@@ -60,7 +60,7 @@ def test_a_run_without_a_result_is_in_figure_and_table(engine: str, failed: bool
     largest = {PEER: SIZES[-2 if engine in (PEER, SPARK) else -1], HERE: SIZES[-2 if engine in (HERE, SPARK) else -1]}
     assert shown.numbers["spark-peer-events"] == f"{largest[PEER]:,}"
     assert shown.numbers["spark-here-events"] == f"{largest[HERE]:,}"
-    assert shown.figure is not None
+    assert shown.figure is not None and "triangle" in shown.caption
     drawn = {point for line in shown.figure.axes[0].lines for point in zip(*line.get_data(), strict=True)}
     assert drawn == {(row["events"], row["release"]) for row in recorded.tables["runs"]} | {(SIZES[-1], 300.0)}
 
@@ -73,3 +73,4 @@ def test_the_recorded_lines_meet_the_largest_table() -> None:
     shown = runs(read("spark"))
     assert {len(row) for row in shown.rows} == {len(shown.header)}
     assert "PipelineDP" in shown.caption
+    assert ("triangle" in shown.caption) == any("events" in row for row in read("spark").tables.get("stopped", ()))
