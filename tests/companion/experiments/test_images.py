@@ -81,6 +81,8 @@ def test_curves_can_be_chosen_by_how_they_are_counted():
     true = {("as printed, true ε", "element"), ("as printed, true ε", "user")}
     chosen = plan.counted(["non-private", "as printed, true ε"])
     assert {(one.accounting, one.unit) for one in chosen} == true | {("non-private", "element")}
+    compared = {(one.accounting, one.unit) for one in plan.compared()}
+    assert compared == {("non-private", "element"), ("pairs sampled", "element"), ("as printed, true ε", "user")}
     (coinless,) = plan.counted(["fixed order"])
     assert replace(coinless, accounting=Accounting.PAIRS) in plan.variants()
     with pytest.raises(ArgumentError, match="accounting must be one of"):

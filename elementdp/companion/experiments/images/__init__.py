@@ -13,7 +13,6 @@ from elementdp.companion.experiments.images.pictures import album, largest_eleme
 from elementdp.companion.experiments.images.plans import (
     CIFAR_LEGEND,
     PHOTOS_LEGEND,
-    TRUE_WAYS,
     CifarPlan,
     ImagePlan,
     PhotosPlan,
@@ -51,7 +50,6 @@ __all__ = [
     "CIFAR_LEGEND",
     "PHOTOS_LEGEND",
     "PHOTO_SOURCES",
-    "TRUE_WAYS",
     "WITHOUT_COINS",
     "Accounting",
     "Advantage",

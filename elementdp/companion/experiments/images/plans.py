@@ -17,9 +17,6 @@ from elementdp.companion.experiments.images.variants import (
 from elementdp.errors import ArgumentError, at_least, one_of, positive, probability
 from elementdp.privacy import Unit
 
-TRUE_WAYS = (Accounting.NONE, Accounting.PAIRS, Accounting.TRUE)
-"""How curves are counted whose ε is a true one, and those without privacy."""
-
 Legend = tuple[tuple[str, float, int, int], ...]
 """Curves of a figure: what (element, user or non-private), ε, k, and K (Figure 4) or n (Figure 5)."""
 
@@ -104,6 +101,11 @@ class ImagePlan(ABC):
         if not found:
             raise ArgumentError("accounting", tuple(ways), "a way in which a curve of the legend is counted")
         return found
+
+    def compared(self) -> list[Variant]:
+        """What a page compares: element level with pairs sampled, user level, both at a true ε, and no privacy."""
+        kinds = {(Accounting.NONE, Unit.ELEMENT), (Accounting.PAIRS, Unit.ELEMENT), (Accounting.TRUE, Unit.USER)}
+        return [one for one in self.variants() if (one.accounting, one.unit) in kinds]
 
     def choices(self, variant: Variant) -> list[Ladder]:
         """What is tried for a variant."""
