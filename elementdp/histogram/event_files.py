@@ -1,6 +1,9 @@
 """Which files of events a path, a folder, a pattern or standard input means."""
 
 import glob
+import os
+import re
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,27 +15,34 @@ import pyarrow as pa
 
 from elementdp.errors import ArgumentError
 from elementdp.histogram.errors import TableError
+from elementdp.histogram.spill import temporary_file
 
 _FORMS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
 _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
+_BEGINNINGS = {"gzip": rb"\x1f\x8b", "zstd": rb"\x28\xb5\x2f\xfd", "bz2": rb"BZh[1-9]1AY&SY"}
+"""How compressed content begins: standard input has no name that would tell."""
 
 
 @dataclass(frozen=True)
 class EventFile:
-    """One file of events: ``-`` is standard input."""
+    """One file of events. Standard input can be read once, so its content is in ``copy``, a file without a name."""
 
     path: Path
     form: str
     compression: str | None
+    copy: Any = None
+
+    @property
+    def source(self) -> str:
+        """What messages call it."""
+        return str(self.path) if self.copy is None else "standard input"
 
     @contextmanager
     def opened(self) -> Iterator[tuple[Any, Callable[[], float]]]:
         """The content, decompressed, and a function that tells the share of the file read so far."""
-        if str(self.path) == "-":
-            yield pa.PythonFile(sys.stdin.buffer, mode="r"), lambda: 0.0
-            return
-        with self.path.open("rb") as raw:
-            size = max(1, self.path.stat().st_size)
+        with self.path.open("rb") if self.copy is None else os.fdopen(os.dup(self.copy.fileno()), "rb") as raw:
+            raw.seek(0)
+            size = max(1, os.fstat(raw.fileno()).st_size)
             stream = raw if self.compression is None else pa.CompressedInputStream(raw, self.compression)
             try:
                 yield stream, lambda: min(1.0, raw.tell() / size)
@@ -41,7 +51,7 @@ class EventFile:
 
     def words(self, error: BaseException) -> TableError:
         """What is wrong with this file."""
-        return TableError(f"{self.path}: {error}")
+        return TableError(f"{self.source}: {error}")
 
 
 def form_of(path: Path) -> str | None:
@@ -56,7 +66,7 @@ def files_of_table(table: str | Path, form: str | None) -> list[EventFile]:
     if str(path) == "-":
         if form is None:
             raise ArgumentError("format", form, "given for standard input: csv, tsv, jsonl or parquet")
-        return [EventFile(path, form, None)]
+        return [_standard_input(form)]
     if path.is_dir():
         inside = sorted(one for one in path.rglob("*") if one.is_file() and (form or form_of(one)))
         paths = [one for one in inside if not one.name.startswith((".", "_"))]
@@ -81,3 +91,15 @@ def _event_file(path: Path, form: str | None) -> EventFile:
     if path.stat().st_size == 0:
         raise TableError(f"{path} is empty")
     return EventFile(path, found, _COMPRESSIONS.get(path.suffix.lower()))
+
+
+def _standard_input(form: str) -> EventFile:
+    copy = temporary_file()
+    shutil.copyfileobj(sys.stdin.buffer, copy)
+    if copy.tell() == 0:
+        raise TableError("standard input is empty")
+    copy.seek(0)
+    start = copy.read(10)
+    copy.seek(0)
+    packed = next((name for name, begins in _BEGINNINGS.items() if re.match(begins, start)), None)
+    return EventFile(Path("-"), form, packed, copy)

@@ -17,7 +17,6 @@ from elementdp.histogram.bad_rows import BadRows
 from elementdp.histogram.errors import TableError
 from elementdp.histogram.event_files import EventFile
 from elementdp.histogram.events import Batches, Events
-from elementdp.histogram.spill import temporary_file
 from elementdp.histogram.text import whole_number
 
 _LINE_BYTES = 64
@@ -30,33 +29,15 @@ _ODD_NUMBERS = re.compile(rb"[:,\[]\s*(-?Inf(?!inity)|-NaN)")
 
 def json_lines(file: EventFile, batch_rows: int) -> Events:
     """The events of a file with a JSON object a line; its columns are those of the first."""
-    if str(file.path) == "-":
-        return _from_standard_input(file, batch_rows)
     with file.opened() as (stream, _):
-        names = _first_names(stream, str(file.path))
+        names = _first_names(stream, file.source)
 
     def batches(columns: Sequence[str], bad: BadRows) -> Batches:
         with file.opened() as (stream, share):
             for batch in _blocks(stream, columns, bad, batch_rows):
                 yield batch, share()
 
-    return Events(str(file.path), names, batches)
-
-
-def _from_standard_input(file: EventFile, batch_rows: int) -> Events:
-    copy = temporary_file()
-    with file.opened() as (stream, _):
-        while data := stream.read(1 << 20):
-            copy.write(data)
-    copy.seek(0)
-    names = _first_names(copy, "standard input")
-
-    def batches(columns: Sequence[str], bad: BadRows) -> Batches:
-        copy.seek(0)
-        for batch in _blocks(copy, columns, bad, batch_rows):
-            yield batch, 0.0
-
-    return Events("standard input", names, batches)
+    return Events(file.source, names, batches)
 
 
 def _first_names(stream: Any, source: str) -> tuple[str, ...]:
@@ -150,9 +131,12 @@ def _read_alike(content: bytes, lines: list[bytes]) -> bool:
 
 
 def _object(line: bytes) -> dict[str, Any] | str:
-    """The object of a line, or words that say why there is none."""
+    """The object of a line, or words that say why there is none.
+
+    The line may begin with a byte order mark: files that begin so may have been put together.
+    """
     try:
-        value = json.loads(line.decode("utf-8"))
+        value = json.loads(line.decode("utf-8").lstrip("\ufeff"))
     except (ValueError, RecursionError) as error:
         return f"not a line of JSON ({error})"
     return value if isinstance(value, dict) else f"a JSON object was expected, not {line[:40]!r}"

@@ -1,9 +1,6 @@
 """How each format of events is read in batches."""
 
-import shutil
-import sys
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +15,6 @@ from elementdp.histogram.event_files import EventFile, files_of_table
 from elementdp.histogram.events import Batches, Events
 from elementdp.histogram.json_lines import json_lines
 from elementdp.histogram.quotes import QuoteWatch
-from elementdp.histogram.spill import temporary_file
 from elementdp.histogram.utf8 import SUBSTITUTE, Utf8Stream
 
 _BLOCK_BYTES = 1 << 23
@@ -47,30 +43,39 @@ def open_files(tables: Sequence[str | Path], batch_rows: int, form: str | None) 
 
 
 def _parquet(file: EventFile, batch_rows: int) -> Events:
-    source: Any = str(file.path)
-    if source == "-":
-        source = temporary_file()
-        shutil.copyfileobj(sys.stdin.buffer, source)
-        source.seek(0)
+    source: Any = str(file.path) if file.copy is None else file.copy
     if file.compression is not None:
-        raise TableError(f"{file.path}: Parquet is compressed inside; decompress the file first")
+        raise TableError(f"{file.source}: Parquet is compressed inside; decompress the file first")
     try:
-        names = tuple(pa.parquet.ParquetFile(source).schema_arrow.names)
+        parquet = pa.parquet.ParquetFile(source)
     except (pa.ArrowException, OSError) as error:
-        raise TableError(f"{file.path}: not a Parquet file ({error})") from error
+        raise TableError(f"{file.source}: not a Parquet file ({error})") from error
+    names = tuple(parquet.schema_arrow.names)
+    leaves = [parquet.schema.column(place) for place in range(len(parquet.schema))]
+    instants = {leaf.path for leaf in leaves if leaf.physical_type == "INT96"}
 
     def batches(columns: Sequence[str], bad: BadRows) -> Batches:
         try:
-            with pa.parquet.ParquetFile(source, read_dictionary=_repeating(source, columns)) as parquet:
+            with pa.parquet.ParquetFile(
+                source, read_dictionary=_repeating(source, columns), coerce_int96_timestamp_unit="us"
+            ) as parquet:
                 done = 0
                 for group in range(parquet.num_row_groups):  # asked for all at once, Arrow keeps what it has read
                     for batch in parquet.iter_batches(batch_rows, row_groups=[group], columns=list(columns)):
                         done += batch.num_rows
-                        yield batch, done / parquet.metadata.num_rows
+                        yield _zoned(batch, instants), done / parquet.metadata.num_rows
         except (pa.ArrowException, OSError) as error:
             raise file.words(error) from error
 
-    return Events(str(file.path), names, batches)
+    return Events(file.source, names, batches)
+
+
+def _zoned(batch: pa.RecordBatch, instants: set[str]) -> pa.RecordBatch:
+    """The batch with a zone in the columns ``instants``: Spark writes instants in UTC in a type that knows no zone."""
+    zone = pa.timestamp("us", "UTC")
+    columns = zip(batch.schema.names, batch.columns, strict=True)
+    zoned = [column.view(zone) if name in instants else column for name, column in columns]
+    return pa.record_batch(zoned, names=batch.schema.names)
 
 
 def _repeating(source: Any, columns: Sequence[str]) -> list[str]:
@@ -88,8 +93,6 @@ def _delimited(delimiter: str) -> Callable[[EventFile, int], Events]:
     def events(file: EventFile, batch_rows: int) -> Events:
         parse = pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
         read = pa.csv.ReadOptions(block_size=min(_BLOCK_BYTES, 64 * batch_rows))
-        if str(file.path) == "-":
-            return _streamed(file, parse, read, delimiter)
         try:
             with file.opened() as (stream, _):
                 names = _header(stream, read, delimiter)
@@ -101,33 +104,9 @@ def _delimited(delimiter: str) -> Callable[[EventFile, int], Events]:
                 watch = QuoteWatch(stream if bad.refused else Utf8Stream(stream), delimiter, file.opened)
                 yield from _csv_batches(file, watch, read, parse, columns, bad, share)
 
-        return Events(str(file.path), names, batches)
+        return Events(file.source, names, batches)
 
     return events
-
-
-def _streamed(file: EventFile, parse: Any, read: Any, delimiter: str) -> Events:
-    """Standard input can be read once only: it goes to a temporary file first."""
-    copy = temporary_file()
-    shutil.copyfileobj(sys.stdin.buffer, copy)
-    if copy.tell() == 0:
-        raise TableError("standard input is empty")
-    copy.seek(0)
-    try:
-        names = _header(copy, read, delimiter)
-    except pa.ArrowException as error:
-        raise file.words(error) from error
-
-    def again() -> AbstractContextManager[Any]:
-        copy.seek(0)
-        return nullcontext((copy, None))
-
-    def batches(columns: Sequence[str], bad: BadRows) -> Batches:
-        with again() as (stream, _):
-            watch = QuoteWatch(stream if bad.refused else Utf8Stream(stream), delimiter, again)
-            yield from _csv_batches(file, watch, read, parse, columns, bad, lambda: 0.0)
-
-    return Events("standard input", names, batches)
 
 
 def _header(stream: Any, read: Any, delimiter: str) -> tuple[str, ...]:
@@ -168,9 +147,9 @@ def _csv_batches(
             yield pa.record_batch(list(map(_one_spelling, read_columns)), names=batch.schema.names), share()
     except pa.ArrowException as error:
         watch.drain()
-        watch.check(str(file.path), last)
+        watch.check(file.source, last)
         raise file.words(error) from error
-    watch.check(str(file.path), last)
+    watch.check(file.source, last)
 
 
 def _one_spelling(column: Any) -> Any:

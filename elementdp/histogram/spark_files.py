@@ -106,7 +106,7 @@ def _lines(session: "SparkSession", paths: list[str], source: str) -> Read:
     if first is None:
         raise TableError(f"{source} is empty")
     try:
-        names = json_names(first["value"].removeprefix("\ufeff").encode())
+        names = json_names(first["value"].encode())
     except TableError:
         raise TableError(f"{source}: the first line holds no JSON object") from None  # other words would quote it
     return Read(names, rows, lines=True)

@@ -229,9 +229,8 @@ def _fitting(table: pa.RecordBatch, reader: RowReader) -> pa.RecordBatch:
 
 
 def _json(table: pa.RecordBatch, reader: RowReader) -> pa.RecordBatch:
-    """The columns that are read, from lines of JSON; the first line of a file may begin with a byte order mark."""
-    lines = table.column(0).cast(pa.binary()).to_pylist()
-    return json_batch([line.removeprefix(b"\xef\xbb\xbf") for line in lines], reader.names, reader.bad)
+    """The columns that are read, from lines of JSON."""
+    return json_batch(table.column(0).cast(pa.binary()).to_pylist(), reader.names, reader.bad)
 
 
 def _roughly_added_up(rows: Rows) -> Rows:

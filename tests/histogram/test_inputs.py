@@ -121,9 +121,58 @@ def test_standard_input_with_its_format(form: str, monkeypatch: pytest.MonkeyPat
             content.write(frame().to_json(orient="records", lines=True).encode())
         case _:
             content.write(frame().to_csv(index=False, sep="," if form == "csv" else "\t").encode())
-    stdin = io.TextIOWrapper(io.BytesIO(content.getvalue()))
-    monkeypatch.setattr(sys, "stdin", stdin)
+    stand_in(monkeypatch, content.getvalue())
     assert counts("-", engine=LocalEngine(form=form)) == {f"item {k}": 40.0 for k in range(5)}
+
+
+def stand_in(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
+    """Let standard input hold ``content``."""
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+
+
+@pytest.mark.parametrize("codec", ["gzip", "zstd", "bz2"])
+@pytest.mark.parametrize("form", TEXTS)
+def test_compressed_standard_input_is_read_as_files_are(form: str, codec: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    packed = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(packed, codec) as stream:
+        stream.write(TEXTS[form]().encode())
+    whole = packed.getvalue().to_pybytes()
+    stand_in(monkeypatch, whole)
+    assert counts("-", engine=LocalEngine(form=form)) == {f"item {k}": 40.0 for k in range(5)}
+    stand_in(monkeypatch, whole[: len(whole) // 2])
+    with pytest.raises(TableError, match="standard input: "):
+        release("-", engine=LocalEngine(form=form))
+    stand_in(monkeypatch, whole)
+    with pytest.raises(TableError, match="standard input: Parquet is compressed inside"):
+        release("-", engine=LocalEngine(form="parquet"))
+
+
+def test_what_is_wrong_with_standard_input_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    for form in ("csv", "jsonl", "parquet"):
+        stand_in(monkeypatch, b"")
+        with pytest.raises(TableError, match="standard input is empty"):
+            release("-", engine=LocalEngine(form=form))
+    stand_in(monkeypatch, b'user,item\nu,"item 0\n')
+    with pytest.raises(TableError, match="standard input: the quote that begins in line 2 does not end"):
+        release("-", engine=LocalEngine(form="csv"))
+
+
+def test_instants_that_spark_wrote_without_their_zone_have_it(tmp_path: Path) -> None:
+    times = pa.array([0, 1_500_000, 2_000_000] * 20, pa.timestamp("us"))
+    table = pa.table({"user": range(60), "item": times})
+    pq.write_table(table, tmp_path / "zoneless.parquet")
+    pq.write_table(table, tmp_path / "spark.parquet", use_deprecated_int96_timestamps=True)
+    names = ["1970-01-01 00:00:00", "1970-01-01 00:00:01.5", "1970-01-01 00:00:02"]
+    assert counts(tmp_path / "zoneless.parquet", items=names) == dict.fromkeys(names, 20.0)
+    zoned = [f"{name}Z" for name in names]
+    assert counts(tmp_path / "spark.parquet", items=zoned) == dict.fromkeys(zoned, 20.0)
+
+
+@pytest.mark.parametrize("mark", ["\ufeff", "\ufeff\ufeff"])
+def test_marks_of_files_that_were_put_together_are_no_part_of_their_lines(mark: str, tmp_path: Path) -> None:
+    part = mark + TEXTS["jsonl"]()
+    (tmp_path / "both.jsonl").write_text(part + part)
+    assert counts(tmp_path / "both.jsonl", rho=2.0) == {f"item {k}": 80.0 for k in range(5)}
 
 
 def test_standard_input_needs_a_format_and_a_pattern_a_file(tmp_path: Path) -> None:

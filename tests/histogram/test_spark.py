@@ -281,10 +281,12 @@ def test_workers_with_other_versions_are_refused(session: Any, monkeypatch: pyte
         release(session.createDataFrame(events(200, 8)))
 
 
-def test_unit_and_zone_of_a_file_change_no_name(session: Any, tmp_path: Path) -> None:
-    """Spark keeps neither: one instant has to have one name on both engines."""
+@pytest.mark.parametrize("default_type", [False, True])
+def test_unit_and_zone_of_a_file_change_no_name(session: Any, tmp_path: Path, default_type: bool) -> None:
+    """Spark keeps neither: one instant has to have one name on both engines, also in Spark's default type, INT96."""
     times = pa.array([0, 1, 2] * 20, pa.timestamp("ms", "Asia/Kolkata"))
-    pa.parquet.write_table(pa.table({"user": [row % 9 for row in range(60)], "url": times}), tmp_path / "t.parquet")
+    table = pa.table({"user": [row % 9 for row in range(60)], "url": times})
+    pa.parquet.write_table(table, tmp_path / "t.parquet", use_deprecated_int96_timestamps=default_type)
     names = ["1970-01-01 00:00:00Z", "1970-01-01 00:00:00.001Z", "1970-01-01 00:00:00.002Z"]
     choices: dict[str, Any] = {"items": names, "count": None, "element": "url", "rho": 2.0}
     engine = SparkEngine(session=session)
@@ -376,6 +378,7 @@ def test_files_are_read_as_on_one_machine(session: Any, tmp_path: Path) -> None:
     shutil.copytree(tmp_path / "many.parquet", tmp_path / "folder")
     lines = [json.dumps(row) for row in table.to_pylist()]
     lines = ["\ufeff" + lines[0], "", *(line.replace('"user": 7,', '"user": 7.0,') for line in lines[1:])]
+    lines[9] = "\ufeff" + lines[9]  # as in files that were put together
     (tmp_path / "lines.jsonl").write_text("\r\n".join([*lines, '{"user": "x", "url": "http://s1.org/0", "times": 2}']))
     files = [tmp_path / "folder" / "a.parquet", tmp_path / "folder" / "b.parquet"]
     for path in (tmp_path / "many.parquet", tmp_path / "one.csv", str(tmp_path / "many.parquet" / "*.parquet"),
