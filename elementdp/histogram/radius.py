@@ -34,14 +34,13 @@ is what a step without the cut asks for.
 
 **What the search cannot see.** Heavy groups are given up although keeping them would pay if their D lies above S and
 below a√K/μᵢ. S grows with the number of items and √K at most with its root, so this happens with few items only:
-with tens of items at user level, not with hundreds. Even cut at c = 1, a step sees a/μᵢ groups at least, 86 for ε = 1
-and δ = 10⁻⁶ with the default split.
+with tens of items at user level, not with hundreds. Even cut at c = 1, a step does not see fewer than a/μᵢ groups.
 
 **What no search can see.** Take a choice of ρ that costs μ and is to be near the best with n heavy groups and without
 them. It comes to their ρ, or above, with probability p if they are there and p' if not; p' has to be small, since the
 noise would then be too large by a large factor. Tables that differ in n groups are nμ-Gaussian, so
-Φ⁻¹(p) ≤ Φ⁻¹(p') + nμ. ``benchmarks/histogram_radius.py`` puts numbers in: with twenty items at ε = 1 any choice of
-this cost needs 41 heavy users, this one about a hundred. So in between a better search is possible.
+Φ⁻¹(p) ≤ Φ⁻¹(p') + nμ. ``benchmarks/histogram_radius.py`` puts numbers in: the n that any choice of this cost needs,
+and the n that this one needs. Where the second is larger, a better search may be possible in between.
 """
 
 import math
