@@ -30,6 +30,8 @@ COMPARED_GROUPS = 4
 """So many groups' norms are compared with one backward pass per group."""
 TURNS = 4
 """So often methods that are nearly as fast as the fastest are timed, by turns."""
+MARGIN = 1.1
+"""So many times faster than the first of the methods another one has to be: clocks tell no smaller difference."""
 FIRST_DRAWS, LATER_DRAWS = 16, 4
 """By so many different draws a model that draws random numbers is looked at, before the first step and later."""
 
@@ -87,12 +89,12 @@ class GroupClipper(Passes):
         self.loading = Loading.FIXED
         self._looks = FIRST_DRAWS
         self.rows = 0
-        if self.wanted is Method.FAST and not self.rules:
+        if self.wanted is Method.FAST and not (self.rules or self.tied):
             raise ArgumentError(
                 "method", "fast", "another one: no layer has a fast rule, Θ is bounded, or the noise is exact"
             )
 
-    # --------------------------------------------------------------------------------------------------- one batch
+    # ----------------------------------------------------------------------------------------------- choice of a method
 
     def prepare(self, batch: Batch) -> None:
         """Refuse a model that mixes or remembers, and choose the method by comparing it with plain passes; done once.
@@ -162,7 +164,7 @@ class GroupClipper(Passes):
     def _choose(self, pair: Pair, segments: Segments) -> Method:
         """The method for the parameters as they are now."""
         if self.wanted is Method.AUTO:
-            options = [Method.FAST, Method.VECTORIZED, Method.LOOP][not self.rules :]
+            options = [Method.FAST, Method.VECTORIZED, Method.LOOP][not (self.rules or self.tied) :]
         else:
             options = [self.wanted]
         first = Segments(segments.sizes[:COMPARED_GROUPS], self.memory)
@@ -179,7 +181,7 @@ class GroupClipper(Passes):
             for option in options:
                 if self._attempt(option, partial(self._finds, option, (few, first, slow), (pair, segments, reference))):
                     right.append(option)
-                    if option is Method.FAST and not self.rest:
+                    if option is Method.FAST and (self.by_name or not self.rest):
                         break
                 elif option is self.wanted:
                     raise ModelError(f"method={option.value!r} does not reproduce this model's gradients: use 'auto'")
@@ -210,7 +212,12 @@ class GroupClipper(Passes):
         self, option: Method, few: tuple[Pair, Segments, "Gathered"], whole: tuple[Pair, Segments, Tensor]
     ) -> bool:
         """Whether a method finds these norms and sum of a few groups, and this sum of all."""
-        return self._ran(option, *few[:2]).agrees(few[2]) and self.tried(option, *whole[:2]).sums(whole[2])
+        if self._ran(option, *few[:2]).agrees(few[2]) and self.tried(option, *whole[:2]).sums(whole[2]):
+            return True
+        if option is not Method.FAST or not self.by_name or not self.rest:
+            return False
+        self.by_name = False
+        return self._finds(option, few, whole)
 
     def _ran(self, option: Method, pair: Pair, segments: Segments) -> "Gathered":
         """What a method finds, without the rules of layers that this model uses as no rule covers."""
@@ -248,12 +255,15 @@ class GroupClipper(Passes):
                 return None
 
     def _fastest(self, right: list[Method], pair: Pair, segments: Segments) -> Method:
-        """The method with the shortest of a few turns: a single one may meet a busy moment. All ran once before."""
+        """The method with the shortest of a few turns: a single one may meet a busy moment. All ran once before.
+
+        They come in the order in which they are preferred, the one by rules first.
+        """
         best = {option: self._seconds(option, pair, segments) for option in right}
         close = [option for option in right if best[option] < 3 * min(best.values())]
         for option in (TURNS - 1) * close if len(close) > 1 else []:
             best[option] = min(best[option], self._seconds(option, pair, segments))
-        return min(right, key=best.__getitem__)
+        return min(right, key=lambda option: best[option] * (1 if option is right[0] else MARGIN))
 
     def _seconds(self, option: Method, pair: Pair, segments: Segments) -> float:
         start = time.perf_counter()

@@ -76,13 +76,15 @@ def layer_rules(model: nn.Module) -> dict[nn.Module, Rule]:
     """The layers that own trainable parameters, each one alone, and the rule of each.
 
     A layer without a rule of its own is taken by itself if it has no parts. A recurrent layer that cannot be unrolled
-    is left out: one more pass through it costs more than all else. So are layers that share a parameter.
+    is left out: one more pass through it costs more than all else. So are layers that share a parameter, and those that
+    torch's attention never calls: it takes their weights by name.
     """
+    by_name = {module.out_proj for module in model.modules() if isinstance(module, nn.MultiheadAttention)}
     uses = Counter(id(p) for module in model.modules() for p in module._parameters.values())
     rules: dict[nn.Module, Rule] = {}
     for module in model.modules():
         own = list(module.parameters(recurse=False))
-        if any(p.requires_grad for p in own) and all(uses[id(p)] == 1 for p in own):
+        if any(p.requires_grad for p in own) and all(uses[id(p)] == 1 for p in own) and module not in by_name:
             rule = RULES.get(type(module))  # a subclass may compute something else
             if rule is None and can_unroll(module):
                 rule = recurrent
@@ -90,3 +92,21 @@ def layer_rules(model: nn.Module) -> dict[nn.Module, Rule]:
             if rule is not None or not closed:
                 rules[module] = rule or by_itself
     return rules
+
+
+def tied_layers(model: nn.Module) -> list[nn.Linear | nn.Embedding]:
+    """Linear layers and embeddings whose trainable weight no other kind of layer shares, and whose bias nobody."""
+    owners: dict[int, list[nn.Module]] = {}
+    for module in model.modules():
+        for parameter in module.parameters(recurse=False):
+            owners.setdefault(id(parameter), []).append(module)
+    found = []
+    for module in model.modules():
+        if type(module) in (nn.Linear, nn.Embedding) and isinstance(module, nn.Linear | nn.Embedding):
+            own = [p for p in module.parameters(recurse=False) if p is not module.weight]
+            alone = all(len(owners[id(p)]) == 1 for p in own)
+            same = owners.get(id(module.weight), [])
+            kinds = all(type(other) in (nn.Linear, nn.Embedding) and other.weight is module.weight for other in same)
+            if len(same) > 1 and alone and kinds and module.weight.requires_grad:
+                found.append(module)
+    return found

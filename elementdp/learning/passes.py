@@ -8,16 +8,18 @@ from enum import StrEnum
 import torch
 from torch import Tensor, nn
 
-from elementdp.errors import ArgumentError
+from elementdp.errors import ArgumentError, ElementdpError
 from elementdp.learning._fast.beside import Beside
-from elementdp.learning._fast.capture import Capture, CaptureError
+from elementdp.learning._fast.by_name import Added, AffineByName
+from elementdp.learning._fast.capture import Capture, CaptureError, Used
 from elementdp.learning._fast.general import Found, Loss, equal_groups, looped, losses_of, trainable, vectorized
-from elementdp.learning._fast.products import Layer, kept, merged
+from elementdp.learning._fast.products import Call, Layer, kept, merged
 from elementdp.learning._fast.recurrent import RecurrentCell
 from elementdp.learning._fast.rules import recurrent
 from elementdp.learning._fast.segments import Memory, Segments
+from elementdp.learning._fast.shared import added, affine_by_name, tied
 from elementdp.learning.batch import Batch
-from elementdp.learning.models import ModelError, layer_rules, refuse
+from elementdp.learning.models import ModelError, layer_rules, refuse, tied_layers
 from elementdp.learning.precision import exact
 from elementdp.learning.rows import Pair, each
 
@@ -51,6 +53,8 @@ class Passes:
         self.device = self.parameters[0].device
         self.rules = layer_rules(model) if by_rules else {}
         self.rest = self._without_rule()
+        self.tied = tied_layers(model) if by_rules else []
+        self.by_name = by_rules  # whether all that has no rule is first looked for among the uses by name
 
     def _without_rule(self) -> dict[str, nn.Parameter]:
         ruled = {id(p) for layer in self.rules for p in layer.parameters(recurse=False)}
@@ -66,7 +70,14 @@ class Passes:
             try:
                 self.tried(Method.FAST, pair, segments)
                 return
-            except CaptureError as error:
+            except ElementdpError:
+                raise
+            except Exception as error:
+                if self.rest and self.by_name:
+                    self.by_name = False
+                    continue
+                if not isinstance(error, CaptureError):
+                    raise
                 missed = {id(p) for p in error.parameters}
                 left = {k: v for k, v in self.rules.items() if not missed & {id(p) for p in k.parameters()}}
                 if not 0 < len(left) < len(self.rules):
@@ -141,7 +152,7 @@ class Passes:
         self, pair: Pair, segments: Segments, autocast: AbstractContextManager[object]
     ) -> Iterator[tuple[Layer, Tensor]]:
         """All layers of one chunk by their rules, and parameters without one beside them."""
-        if not self.rest:
+        if not self.rest or self.by_name:
             yield self._layer(pair, segments, autocast)
             return
         beside = Beside(self.model, self.loss, self.rules, self.rest, self.memory)
@@ -155,21 +166,35 @@ class Passes:
 
     def _layer(self, pair: Pair, segments: Segments, autocast: AbstractContextManager[object]) -> tuple[Layer, Tensor]:
         """All layers of one chunk by their rules."""
-        with torch.enable_grad(), autocast, Capture(self.rules, self.parameters) as capture:
+        layers = [*self.rules, *(self.tied if self.rest else [])]
+        with torch.enable_grad(), autocast, Capture(layers, self.parameters, list(self.rest.values())) as capture:
             losses = wide(self.row_losses(pair))
             weights = segments.shares(losses)
             calls = capture.calls(losses, weights)
         with exact():
-            found = [
-                recurrent(layer, used, segments)
-                if isinstance(layer, RecurrentCell)
-                else self.rules[layer](layer, used, segments)
-                for layer, used in calls
-            ]
+            found = self._found(calls, segments)
         means = segments.sum(losses.detach() * weights)
         if not found:
             return Layer(torch.zeros_like(means), lambda factors, spoilt: []), means
         return merged(found), means
+
+    def _found(self, calls: list[tuple[Used, list[Call]]], segments: Segments) -> list[Layer]:
+        """What the rules find; layers that share a weight go together."""
+        shared: dict[int, list[tuple[nn.Linear | nn.Embedding, list[Call]]]] = {}
+        found = []
+        for layer, used in calls:
+            if isinstance(layer, RecurrentCell):
+                found.append(recurrent(layer, used, segments))
+            elif isinstance(layer, AffineByName):
+                found.append(affine_by_name(layer, used, segments))
+            elif isinstance(layer, Added):
+                found.append(added(layer, used, segments))
+            elif layer in self.rules:
+                found.append(self.rules[layer](layer, used, segments))
+            else:
+                assert isinstance(layer, nn.Linear | nn.Embedding)
+                shared.setdefault(id(layer.weight), []).append((layer, used))
+        return found + [tied(uses, segments) for uses in shared.values()]
 
     def autocast(self) -> AbstractContextManager[object]:
         """For the passes through the model only. No cache: it would outlive a step within a caller's own autocast."""
@@ -182,6 +207,7 @@ class Passes:
         return torch.autocast(self.device.type, enabled=False)
 
     def load(self, batch: Batch, rows: slice | Tensor) -> Pair:
+        """These rows of a batch, where the model is."""
         return self.moved(batch.fetch(rows))
 
     def moved(self, pair: Pair) -> Pair:

@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, Self
@@ -9,10 +10,14 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
+from elementdp.learning._fast.by_name import Added, AffineByName, ByName
 from elementdp.learning._fast.linear import affine_forward
 from elementdp.learning._fast.products import Call
 from elementdp.learning._fast.recurrent import RecurrentCell, Watch, can_unroll, unrolled
 from elementdp.learning.rows import Rows, call
+
+Used = nn.Module | RecurrentCell | AffineByName | Added
+"""Whatever has parameters and a rule."""
 
 
 class CaptureError(Exception):
@@ -82,12 +87,23 @@ class Capture(Hooked):
     in every pass and without any tolerance.
     """
 
-    def __init__(self, layers: Iterable[nn.Module], parameters: Sequence[nn.Parameter]) -> None:
+    def __init__(
+        self, layers: Iterable[nn.Module], parameters: Sequence[nn.Parameter], by_name: Sequence[nn.Parameter] = ()
+    ) -> None:
         self._parameters = list(parameters)
         self._leaves = {id(p): nn.Parameter(p.detach()) for p in parameters}
         self._seen: list[_Use] = []
         super().__init__(layers)
         self._open = True
+        self._by_name: AbstractContextManager[object] = ByName(by_name, self._used) if by_name else nullcontext()
+
+    def __enter__(self) -> Self:
+        self._by_name.__enter__()
+        return self
+
+    def __exit__(self, *raised: Any) -> None:
+        super().__exit__(*raised)
+        self._by_name.__exit__(*raised)
 
     def leaf(self, parameter: nn.Parameter | None) -> Tensor | None:
         """The leaf that stands for a parameter."""
@@ -103,6 +119,12 @@ class Capture(Hooked):
             edge = torch.autograd.graph.get_gradient_edge(gates)
             self._seen.append(_Use(cell, x.detach(), x._version, edge, states, resets))
 
+    def _used(self, layer: AffineByName | Added, x: Tensor, output: Tensor) -> None:
+        """What went into a use of parameters by name, and where the gradient of what came out will arrive."""
+        if self._open and output.requires_grad:
+            edge = torch.autograd.graph.get_gradient_edge(output)
+            self._seen.append(_Use(layer, x.detach(), x._version, edge))
+
     def _leave(self, module: nn.Module, args: tuple[Tensor, ...], output: Tensor) -> None:
         if not self._open:  # a checkpointed part runs again during the backward pass
             return
@@ -113,7 +135,7 @@ class Capture(Hooked):
             edge = torch.autograd.graph.get_gradient_edge(output)
             self._seen.append(_Use(module, args[0].detach(), args[0]._version, edge))
 
-    def calls(self, losses: Tensor, weights: Tensor) -> list[tuple[nn.Module | RecurrentCell, list[Call]]]:
+    def calls(self, losses: Tensor, weights: Tensor) -> list[tuple[Used, list[Call]]]:
         """The uses of every layer, with the gradients of the weighted sum of the rows' ``losses``."""
         self._open = False
         rows, edges = len(losses), [use.edge for use in self._seen]
@@ -124,13 +146,13 @@ class Capture(Hooked):
         if outside := [parameter for parameter, gradient in arrived if gradient is not None]:
             raise CaptureError("a parameter is used outside its own layer", outside)
         dtype = reduce(torch.promote_types, [p.dtype for p in self._parameters], torch.float32)
-        result: dict[int, tuple[nn.Module | RecurrentCell, list[Call]]] = {}
+        result: dict[int, tuple[Used, list[Call]]] = {}
         for use, grad in zip(self._seen, found[: len(edges)], strict=False):
             if use.inputs._version != use.version:
-                raise CaptureError("a layer's input is overwritten after use", _parameters(use.layer))
+                raise CaptureError("a layer's input is overwritten after use", use.layer.parameters())
             if len(use.inputs) != rows:
                 raise CaptureError(
-                    "a layer's input does not have the examples in its first dimension", _parameters(use.layer)
+                    "a layer's input does not have the examples in its first dimension", use.layer.parameters()
                 )
             if grad is not None:
                 moved, states, resets = (_floating(t, dtype) for t in (use.inputs, use.states, use.resets))
@@ -143,16 +165,12 @@ class Capture(Hooked):
 
 @dataclass(frozen=True)
 class _Use:
-    layer: nn.Module | RecurrentCell
+    layer: Used
     inputs: Tensor
     version: int
     edge: torch.autograd.graph.GradientEdge
     states: Tensor | None = None
     resets: Tensor | None = None
-
-
-def _parameters(layer: nn.Module | RecurrentCell) -> list[Tensor]:
-    return layer.parameters() if isinstance(layer, RecurrentCell) else list(layer.parameters())
 
 
 def _floating(values: Tensor | None, dtype: torch.dtype) -> Tensor | None:

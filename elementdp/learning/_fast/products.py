@@ -98,6 +98,8 @@ def times(left: Tensor, right: Tensor, added: Tensor | None = None) -> Tensor:
     if not uses_onednn(len(left), left.shape[1], right.shape[1], left) or _onednn is None:
         return left @ right if added is None else torch.addmm(added, left, right)
     bias = None if added is None else added.contiguous()  # it takes any other for one
+    if not right.is_contiguous() and not right.mT.is_contiguous():  # it would take a product a hundred times slower
+        right = right.contiguous()
     return _onednn(left, right.mT, bias, "none", [], "")  # type: ignore[no-any-return]
 
 
@@ -138,8 +140,13 @@ def group_products(left: Tensor, right: Tensor, segments: Segments) -> Tensor:
     found = []
     for r in segments.stretches:
         a, b = left[r.rows].reshape(r.count, -1, p), right[r.rows].reshape(r.count, -1, q)
-        one_by_one = uses_onednn(p, a.shape[1], q, a)
-        found.append(torch.stack([times(y.mT, x) for x, y in zip(a, b, strict=True)]).mT if one_by_one else a.mT @ b)
+        if not uses_onednn(p, a.shape[1], q, a):
+            found.append(a.mT @ b)
+            continue
+        turned = a.new_empty(r.count, q, p)
+        for i in range(r.count):
+            turned[i] = times(b[i].mT, a[i])
+        found.append(turned.mT)
     return torch.cat(found) if len(found) > 1 else found[0]
 
 

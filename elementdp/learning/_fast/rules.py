@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -26,7 +27,7 @@ from elementdp.learning._fast.products import (
     worth_keeping,
 )
 from elementdp.learning._fast.recurrent import RecurrentCell
-from elementdp.learning._fast.segments import Segments
+from elementdp.learning._fast.segments import Segments, segment_sums
 
 
 def linear(module: nn.Linear, calls: Sequence[Call], segments: Segments) -> Layer:
@@ -75,26 +76,51 @@ def recurrent(cell: RecurrentCell, calls: Sequence[Call], segments: Segments) ->
     return merged(parts)
 
 
+@dataclass(frozen=True)
+class Lookups:
+    """The rows of a table that groups look up: for each, its ``group``, its place ``token``, and its gradient."""
+
+    group: Tensor
+    token: Tensor
+    sums: Tensor
+    groups: int
+
+    @classmethod
+    def of(cls, uses: Sequence[tuple[nn.Embedding, Call]], segments: Segments) -> "Lookups":
+        """Gradients summed where a group looks a row up twice."""
+        numbers, width = uses[0][0].weight.shape
+        tokens = joined([call.inputs.reshape(segments.rows, -1) for _, call in uses])
+        found = []
+        for module, call in uses:
+            grads = call.grads.reshape(segments.rows, -1, width)
+            if module.padding_idx is not None:
+                padding = call.inputs.reshape(segments.rows, -1) == module.padding_idx
+                grads = grads.masked_fill(padding[..., None], 0)
+            found.append(grads)
+        grads = joined(found)
+        keys = segments.owner(grads.device)[:, None] * numbers + tokens
+        unique, place = torch.unique(keys.flatten(), return_inverse=True)
+        sums = grads.new_zeros(len(unique), width).index_add_(0, place, grads.flatten(0, 1))
+        return cls(unique // numbers, unique % numbers, sums, len(segments))
+
+    def in_groups(self, values: Tensor) -> Tensor:
+        """The sum over each group of one value for each row that it looks up."""
+        return segment_sums(values, self.group, self.groups)
+
+    def layer(self, weight: Tensor) -> Layer:
+        """What a rule finds for the table."""
+
+        def weigh(factors: Tensor, spoilt: bool) -> Gradients:
+            share = factors[self.group]
+            rows = clean(self.sums, share, spoilt) * share[:, None]
+            return [(weight, torch.zeros_like(weight).index_add_(0, self.token, rows))]
+
+        return Layer(self.in_groups(self.sums.square().sum(1)), weigh)
+
+
 def embedding(module: nn.Embedding, calls: Sequence[Call], segments: Segments) -> Layer:
-    """``nn.Embedding``: only the rows of the table that a group looks up, summed where it looks one up twice."""
-    owner = segments.owner(calls[0].grads.device)
-    tokens = joined([call.inputs.reshape(segments.rows, -1) for call in calls])
-    grads = joined([call.grads.reshape(segments.rows, -1, module.embedding_dim) for call in calls])
-    if module.padding_idx is not None:
-        grads = grads.masked_fill((tokens == module.padding_idx)[..., None], 0)
-    keys = owner[:, None] * module.num_embeddings + tokens
-    unique, place = torch.unique(keys.flatten(), return_inverse=True)
-    sums = grads.new_zeros(len(unique), module.embedding_dim).index_add_(0, place, grads.flatten(0, 1))
-    where = unique // module.num_embeddings
-    squares = grads.new_zeros(len(segments)).index_add_(0, where, sums.square().sum(1))
-
-    def weigh(factors: Tensor, spoilt: bool) -> Gradients:
-        share = factors[where]
-        table = torch.zeros_like(module.weight)
-        rows = clean(sums, share, spoilt) * share[:, None]
-        return [(module.weight, table.index_add_(0, unique % module.num_embeddings, rows))]
-
-    return Layer(squares, weigh)
+    """``nn.Embedding``: only the rows of the table that a group looks up."""
+    return Lookups.of([(module, call) for call in calls], segments).layer(module.weight)
 
 
 def _affine(
