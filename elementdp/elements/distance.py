@@ -13,12 +13,12 @@ Parts = dict[Hashable, Counter[Hashable]]
 
 
 def user_distance(x: Multiset, x_prime: Multiset, partition: Partition) -> int:
-    """d_user(x, x') (Equation (2)): the number of elements in which the two multisets differ."""
+    r"""The number of elements in which two users differ, :math:`d_{\mathsf{user}}(x, x')` (Equation (2))."""
     return _differing(partition.split(x), partition.split(x_prime))
 
 
 def sample_distance(sample: Sequence[Multiset], sample_prime: Sequence[Multiset], partition: Partition) -> int:
-    """d_element(S, S') (Equation (3)): the least total user distance over all matchings of the users.
+    r"""The least total user distance over all matchings, :math:`d_{\mathsf{element}}(S, S')` (Equation (3)).
 
     Exact: an assignment problem. Users present in both samples are matched to each other first, which the triangle
     inequality makes optimal, so a large sample with few differing users costs little.

@@ -83,7 +83,7 @@ class Partition:
         return cls(key, name)
 
     def split(self, user: Multiset) -> dict[Hashable, Counter[Hashable]]:
-        """The multisets {xᵢ : xᵢ ∈ c_k} of one user, for the elements the user has."""
+        r"""The items of one user by element: :math:`\{x_i : x_i\in c_k\}`, a multiset for each element there is."""
         parts: dict[Hashable, Counter[Hashable]] = {}
         pairs = user.items() if isinstance(user, Mapping) else ((item, 1) for item in user)
         for item, count in pairs:

@@ -16,7 +16,7 @@ _MOST_LOSSES = 1 << 20  # distinct sums of losses the exact composition keeps; b
 
 
 def compose_basic(parts: Sequence[Guarantee]) -> Guarantee:
-    """(Σε, Σδ): the first half of Corollary 2.3."""
+    """All ε added up, and all δ: the first half of Corollary 2.3."""
     first = _same(parts)
     epsilon, delta = sum(part.epsilon for part in parts), sum(part.delta for part in parts)
     return replace(first, epsilon=epsilon, delta=min(1.0, delta))
@@ -107,7 +107,10 @@ def _add_response(state: tuple[np.ndarray, np.ndarray], epsilon: float) -> tuple
 
 
 def group(guarantee: Guarantee, size: int) -> Guarantee:
-    """Corollary 2.2 at distance k = ``size``, its sum kept: (kε, Σ_{i<k} e^{iε}·δ)."""
+    r"""What ``guarantee`` says at distance k = ``size``: Corollary 2.2, with its sum kept.
+
+    .. math:: \Big(k\varepsilon,\ \sum_{i<k} e^{i\varepsilon}\,\delta\Big)
+    """
     at_least("size", size, 1)
     # δ_k = δ·(e^{kε} − 1)/(e^ε − 1) ≤ k·e^{(k−1)ε}·δ, the printed form; the direct sum cannot divide by zero.
     delta = _grown(guarantee.delta, guarantee.epsilon * np.arange(size, dtype=float))

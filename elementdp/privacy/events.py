@@ -13,9 +13,12 @@ MOST_ELEMENTS = 10**6
 
 @dataclass(frozen=True)
 class SubsampledGaussian:
-    """``steps`` adaptive releases of Σ B·x + ρσW, every element's vector of norm at most ρ (Equation (4)).
+    r"""``steps`` adaptive releases of a sum of vectors, each of norm at most ρ, with Gaussian noise (Equation (4)).
 
-    This is the one description of such a run: the accountants, training and the audits take it.
+    .. math:: \sum_{u,k} B_{u,k}\,x_{u,k} + \rho\sigma W
+
+    Here B is the coin that decides whether user u, or the pair (u, k), takes part. This is the one description of such
+    a run: the accountants, training and the audits take it.
 
     Args:
         sampler: what a step's coins decide on.

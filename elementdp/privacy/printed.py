@@ -12,11 +12,12 @@ from elementdp.privacy.renyi import printed_epsilon
 
 
 def claimed(event: SubsampledGaussian, delta: float) -> float:
-    """The ε the paper would print for ``event``; **not a guarantee** where users are sampled and have other elements.
+    r"""The ε the paper would print for ``event``; **not a guarantee** where users are sampled and have other elements.
 
-    inf over α > 1 of T·ε_α(q, σ) + log(1/δ)/(α−1) with the printed pair (Corollary 3.1); for
-    a whole user σ is σ_std = σ/(K ∧ M) (Corollary 3.2). Elements per user and sampler do not matter
-    to it, and that is what is wrong with it.
+    .. math:: \inf_{\alpha>1}\ T\,\varepsilon_\alpha(q,\sigma) + \frac{\log(1/\delta)}{\alpha-1}
+
+    with the printed pair (Corollary 3.1). For a whole user :math:`\sigma/(K\wedge M)` takes the place of σ
+    (Corollary 3.2). Elements per user and sampler do not matter to it, and that is what is wrong with it.
     """
     if event.relation is not Relation.REPLACE:
         raise ArgumentError("relation", event.relation, "replace: the paper prints no other")

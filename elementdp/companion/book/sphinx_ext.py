@@ -12,6 +12,7 @@ from pybtex.plugin import register_plugin
 from sphinx.application import Sphinx
 
 from elementdp.companion.book.bibliography import AuthorYearStyle
+from elementdp.companion.book.docstrings import typeset_docstring
 from elementdp.companion.book.excerpts import SCRIPT, write_excerpts
 from elementdp.companion.book.symbols import read_glossary, with_symbols
 
@@ -85,10 +86,16 @@ def hide_signatures(_app: Sphinx, _what: str, _name: str, thing: object, *_rest:
     return ("", "") if isinstance(thing, EnumType) else None
 
 
+def typeset_formulas(_app: Sphinx, _what: str, _name: str, _thing: object, _options: object, lines: list[str]) -> None:
+    """The page of public names shows formulas as formulas."""
+    typeset_docstring(lines)
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Connect after the theme has made its buttons."""
     register_plugin("pybtex.style.formatting", "author-year", AuthorYearStyle)
     app.connect("autodoc-process-signature", hide_signatures)
+    app.connect("autodoc-process-docstring", typeset_formulas, priority=900)  # after napoleon has sorted the arguments
     app.connect("html-page-context", point_buttons, priority=900)
     app.connect("html-page-context", add_live_scripts)
     app.connect("build-finished", finish_pages)
