@@ -18,7 +18,7 @@ _PRINTED = re.compile(r"as-printed-([\w-]+)")
 _VERDICT = re.compile(r'class="edp-claim (edp-\w+)[^"]*" id="claim-([\w-]+)"')
 _CAPTIONED = re.compile(
     r'<(?P<tag>figure|div) class="edp-(?P<kind>figure|table)\b[^>]*>.*?'
-    r"(?P<caption><figcaption[^>]*>|<caption><span>|<caption>)",
+    r'(?P<caption><figcaption[^>]*>|<caption><span>|<caption>|<p class="edp-caption">)',
     re.DOTALL,
 )
 _ID = re.compile(r'\bid="([^"]+)"')

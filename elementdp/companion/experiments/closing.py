@@ -260,7 +260,9 @@ def sampler_noise(elements: Sequence[int], users: int, q: float, steps: int, eps
     axis.legend()
     return Exhibit(
         name="fig-closing-sampler",
-        caption=f"n = {users:,}, T = {steps:,}, q = {q:g}, δ = n^(−1.1).",
+        caption="The more elements a user may have, the more noise sampling users takes; sampling pairs takes the same "
+        "for all. "
+        f"n = {users:,}, T = {steps:,}, q = {q:g}, δ = n^(−1.1).",
         figure=drawing,
         alt=f"Noise for a true epsilon of {epsilon:g}. Pairs sampled: {pairs[0]:.2g} whatever users have. Users "
         f"sampled: from {sampled[0]:.2g} for one element to {sampled[-1]:.2g} for {most}.",

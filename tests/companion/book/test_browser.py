@@ -52,7 +52,7 @@ SEEN = """() => {
         overlapping: drawings.filter(overlaps).map(e => e.getAttribute('aria-label').slice(0, 60)),
         small: drawings.filter(svg => all('g[id*="text_"] g[transform*="scale("]', svg)
             .some(text => size(text, svg) < SMALLEST - 0.1)).map(e => e.getAttribute('aria-label').slice(0, 60)),
-        unnumbered: all('.bd-article figcaption, .bd-article .edp-table caption')
+        unnumbered: all('.bd-article figcaption, .bd-article .edp-table caption, .bd-article .edp-caption')
             .filter(e => !e.querySelector('.edp-number')).map(e => e.innerText.slice(0, 60)),
     };
 }""".replace("SMALLEST", str(SMALLEST))

@@ -53,6 +53,14 @@ def test_figures_and_tables_are_counted_by_chapter_and_cited_across_pages() -> N
     assert 'href="#fig-b">Figure 2.2</a>' in second.cells[1].source
 
 
+def test_a_table_of_the_prose_is_numbered_by_its_caption() -> None:
+    markup = '<div class="edp-table" id="tab-b">\n<p class="edp-caption">Three.</p>\n\n| a |\n|---|\n| 1 |\n\n</div>'
+    page = notebook(showing(TABLE), prose(f"See {{numbered}}`tab-b`.\n\n{markup}"))
+    Filling({"book/one": page}, {"book/one": "1."}).fill()
+    assert 'href="#tab-b">Table 1.2</a>' in page.cells[1].source
+    assert '<p class="edp-caption"><span class="edp-number">Table 1.2.</span> Three.' in page.cells[1].source
+
+
 def test_a_printed_statement_carries_the_verdict_that_was_computed() -> None:
     page = notebook(prose("```{prf:corollary}\n:class: as-printed-subsampling\n```"), showing(CLAIM))
     Filling({"book/one": page}, {}).fill()

@@ -87,6 +87,7 @@ def recursion_picture(problem: Population, alpha: float = 0.05) -> Exhibit:
         f"is flat, at σ = {beyond:g}, and stays below the repaired one for every σ shown.",
         caption=f"One step of size α = {alpha:g} from θ_k = θ̂, where c₀ plays no part; exact sums over the logistic "
         f"problem, whose population stands for the sample.",
+        numbers={"asy-beyond": f"{beyond:g}"},
     )
 
 
@@ -101,6 +102,7 @@ def multiplier_table(problem: Population, rng: np.random.Generator, n: int = 400
             row += [float(np.trace(exact) / scatter), float(np.trace(np.cov(draws.T)) / scatter)]
         rows.append(row)
     return Exhibit(
+        name="tab-multipliers",
         caption=f"Variance of the multiplier sum in units of Σ, n = {n}",
         header=("γ", "√(n/k): exact", "simulated", "√(k/n): exact", "simulated"),
         rows=rows,
