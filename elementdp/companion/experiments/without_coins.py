@@ -194,7 +194,7 @@ class CoinsPage:
 
     @property
     def missing(self) -> str:
-        """Which ways were not recorded where."""
+        """Which ways were not recorded where, in a sentence."""
         found = [
             f"{way} ({setting})"
             for outcomes in (self.accuracies, self.errors)
@@ -202,7 +202,7 @@ class CoinsPage:
             for way in WAYS
             if self._value(outcomes, setting, way) is None
         ]
-        return "; ".join(found) or "none"
+        return f"Not recorded: {'; '.join(found)}." if found else "Every way was run in every setting."
 
     def recorded(self) -> Exhibit:
         """All ways side by side."""

@@ -70,6 +70,19 @@ def test_all_features_are_the_main_figure_only_once_both_units_have_them(folder)
     assert numbers["photos-paper-lacking"] == f"Not run at this length with d = 2,048: {lacking}."
 
 
+@pytest.mark.parametrize("lead", [0.0, 0.1])
+def test_a_gain_within_chance_is_said_to_be_one(folder, lead):
+    user = read("photos-paper-user", folder)
+    element = read("photos-paper", folder)
+    rows = [
+        {**row, "accuracy": [max(other["accuracy"]) + lead] * len(row["accuracy"])}
+        for row, other in zip(element.rows("lines"), user.rows("lines"), strict=True)
+    ]
+    write(replace(element, tables={"lines": rows}), folder / "photos-paper.json")
+    gain = shown(PaperLength.read("photos", folder))[0].numbers["photos-paper-gain"]
+    assert gain.startswith(f"{100 * lead:+.1f} points") and ("chance" in gain) == (lead == 0)
+
+
 def test_runs_made_once_are_compared_by_the_spread_of_the_repeated_ones(folder):
     add_full(folder, "", "-user")
     rows = {row.said: row for row in PaperLength.read("photos", folder).sentences()}

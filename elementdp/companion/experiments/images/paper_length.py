@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from elementdp.companion.exhibit import Exhibit
 from elementdp.companion.experiments.bars import BANDS_SAY, BARS_SAY, Z_95
-from elementdp.companion.experiments.images.comparison import standard_error
+from elementdp.companion.experiments.images.comparison import difference, standard_error
 from elementdp.companion.experiments.images.exhibits import legend_curves, paper_figure, repeated_curves
 from elementdp.companion.experiments.images.long_runs import (
     AS_PRINTED,
@@ -180,13 +180,14 @@ class PaperLength(LongRuns):
     def _reached(self) -> dict[str, object]:
         """How well each variant did, for the prose."""
         own, trained = self.own, self.trained
+        gap, bar = difference(own[ELEMENT], own[USER], self.spread)
         errors = [standard_error(mean_reached(own[kind]), self.size["tests"] // 2) for kind in (ELEMENT, USER)]
         return {
             **{
                 name: f"{100 * mean_reached(own[kind]):.1f} %" if kind in own else NOT_RUN
                 for name, kind in NAMES.items()
             },
-            "gain": gain_in_words(self, self.spread),
+            "gain": gain_in_words(self, self.spread) + ("" if gap > bar else ", no more than chance explains"),
             "photos-bar": f"{100 * Z_95 * math.hypot(*errors):.1f}",
             "spread": f"{100 * self.spread:.1f}",
             "trained": f"{100 * trained[0]:.1f}",
