@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from elementdp.learning._fast.segments import Segments, owners, segment_sums
 
@@ -101,6 +102,15 @@ def times(left: Tensor, right: Tensor, added: Tensor | None = None) -> Tensor:
     if not right.is_contiguous() and not right.mT.is_contiguous():  # it would take a product a hundred times slower
         right = right.contiguous()
     return _onednn(left, right.mT, bias, "none", [], "")  # type: ignore[no-any-return]
+
+
+def activated(x: Tensor, weight: Tensor | None, bias: Tensor | None, function: str) -> Tensor:
+    """The ``sigmoid`` or the ``tanh`` of xWᵀ + b, of constants."""
+    assert weight is not None
+    if uses_onednn(len(x), x.shape[1], len(weight), x) and _onednn is not None:
+        return _onednn(x, weight, bias, function, [], "")  # type: ignore[no-any-return]
+    found = functional.linear(x, weight, bias)
+    return found.sigmoid_() if function == "sigmoid" else found.tanh_()
 
 
 def product(left: Tensor, right: Tensor, keep: int) -> Tensor:

@@ -69,11 +69,29 @@ def recurrent(cell: RecurrentCell, calls: Sequence[Call], segments: Segments) ->
         resets = joined([call.resets for call in calls if call.resets is not None])
         width = resets.shape[2]
         through = torch.cat([grads[..., : 2 * width], grads[..., 2 * width :] * resets], 2)
+    elif all(p.requires_grad for p in cell.parameters()) and all(
+        worth_keeping(grads, right, segments) for right in (inputs, states)
+    ):
+        return _side_by_side(cell, torch.cat([inputs, states], 2), grads, segments)
     parts = [
         affine(cell.weight_ih, cell.bias_ih, inputs, grads, segments),
         affine(cell.weight_hh, cell.bias_hh, states, through, segments),
     ]
     return merged(parts)
+
+
+def _side_by_side(cell: RecurrentCell, right: Tensor, grads: Tensor, segments: Segments) -> Layer:
+    """An LSTM's cell whose input and state are one: its two weights are one too, and its biases have one gradient."""
+    products, sums = group_products(grads, right, segments), segments.sum(grads.sum(1))
+    biases = [bias for bias in (cell.bias_ih, cell.bias_hh) if bias is not None]
+    both = kept([(products[0], products), *((bias, sums) for bias in biases)])
+    width = cell.weight_ih.shape[1]
+
+    def weigh(factors: Tensor, spoilt: bool) -> Gradients:
+        (_, total), *rest = both.weigh(factors, spoilt)
+        return [(cell.weight_ih, total[:, :width].contiguous()), (cell.weight_hh, total[:, width:].contiguous()), *rest]
+
+    return Layer(both.squares, weigh)
 
 
 @dataclass(frozen=True)
