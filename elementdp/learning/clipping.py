@@ -31,7 +31,7 @@ COMPARED_GROUPS = 4
 TURNS = 4
 """So often methods that are nearly as fast as the fastest are timed, by turns."""
 MARGIN = 1.1
-"""So many times faster than the first of the methods another one has to be: clocks tell no smaller difference."""
+"""So many times faster than the rules another method has to be: clocks tell no smaller difference."""
 FIRST_DRAWS, LATER_DRAWS = 16, 4
 """By so many different draws a model that draws random numbers is looked at, before the first step and later."""
 
@@ -105,14 +105,15 @@ class GroupClipper(Passes):
         if self.method is not None or not batch.sizes:
             return
         with self.full(), exact(), torch.enable_grad():
-            few = self.load(batch, slice(0, min(8, sum(batch.sizes))))
-            with same_draws():
+            with same_draws():  # rows may draw random numbers too
+                few = self.load(batch, slice(0, min(8, sum(batch.sizes))))
                 numbers = sum(t.numel() * t.element_size() for side in few for t in tensors(side))
                 numbers += 4 * count_outputs(self.model, few[0])
             chunk = self.memory.chunk or (1 << 25 if self.device.type == "cpu" else 1 << 30)
             self.rows = max(1 if self.memory.chunk else FEWEST_ROWS, chunk * count(few[0]) // max(1, numbers))
             rows, segments = batch.chunks(self.rows, self.memory)[0]
-            pair = self.load(batch, rows)
+            with same_draws():
+                pair = self.load(batch, rows)
             for place in (stirred(self.parameters), nullcontext()):
                 with place:
                     if refuse_mixing(self._watched, pair, segments.rows, range(1, 1 + FIRST_DRAWS)):
@@ -133,7 +134,8 @@ class GroupClipper(Passes):
             return
         with self.full(), exact(), torch.enable_grad():
             rows, segments = batch.chunks(self.rows, self.memory)[0]
-            pair = self.load(batch, rows)
+            with same_draws(self._looks):
+                pair = self.load(batch, rows)
             self._looks += LATER_DRAWS  # other random numbers each time
             refuse_mixing(self._watched, pair, segments.rows, range(self._looks - LATER_DRAWS, self._looks))
             if self.method is Method.LOOP or segments.rows > self.rows:
@@ -255,15 +257,12 @@ class GroupClipper(Passes):
                 return None
 
     def _fastest(self, right: list[Method], pair: Pair, segments: Segments) -> Method:
-        """The method with the shortest of a few turns: a single one may meet a busy moment. All ran once before.
-
-        They come in the order in which they are preferred, the one by rules first.
-        """
+        """The method with the shortest of a few turns: a single one may meet a busy moment. All ran once before."""
         best = {option: self._seconds(option, pair, segments) for option in right}
         close = [option for option in right if best[option] < 3 * min(best.values())]
         for option in (TURNS - 1) * close if len(close) > 1 else []:
             best[option] = min(best[option], self._seconds(option, pair, segments))
-        return min(right, key=lambda option: best[option] * (1 if option is right[0] else MARGIN))
+        return min(right, key=lambda option: best[option] * (1 if option is Method.FAST else MARGIN))
 
     def _seconds(self, option: Method, pair: Pair, segments: Segments) -> float:
         start = time.perf_counter()

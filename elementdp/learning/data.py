@@ -19,6 +19,7 @@ from elementdp.learning._fast.general import Loss
 from elementdp.learning.batch import Batch
 from elementdp.learning.clipping import GroupClipper
 from elementdp.learning.plan import Plan
+from elementdp.learning.probing import same_draws
 from elementdp.learning.rows import ONE_BY_ONE, Pair, Rows, count, each, tensors
 from elementdp.privacy import Unit
 
@@ -189,8 +190,7 @@ class UserData:
         rows = np.unique(np.linspace(0, total - 1, min(total, SAMPLED_ROWS)).round().astype(np.int64))
         found = []
         for _ in range(2):
-            with torch.random.fork_rng(devices=[]):
-                torch.manual_seed(0)
+            with same_draws(0, []):
                 found.append(_hashed([t for row in rows.tolist() for t in tensors(self.fetch(torch.tensor([row])))]))
         return found[0] if found[0] == found[1] else "random"
 

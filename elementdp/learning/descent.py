@@ -33,6 +33,10 @@ def optimizer_of(plan: Plan, parameters: Sequence[nn.Parameter]) -> torch.optim.
         raise ArgumentError(
             "optimizer", type(optimizer).__name__, "one that looks once a step: each look at the data needs noise"
         )
+    if isinstance(optimizer, torch.optim.SparseAdam):
+        raise ArgumentError(
+            "optimizer", "SparseAdam", "one of dense gradients, as Adam is: noise falls on every number"
+        )
     moved = {id(p) for group in optimizer.param_groups for p in group["params"]}
     if missing := sum(id(p) not in moved for p in parameters):
         raise ArgumentError(

@@ -50,6 +50,10 @@ class Held:
                 return name
         return next((name for name in extra if extra[name] != self._extra.get(name)), None)
 
+    def new_gradient(self) -> str | None:
+        """The name of a parameter in whose ``.grad`` a backward pass has left something."""
+        return next((name for name, seen in self._own_gradients().items() if self._gradients.get(name) != seen), None)
+
     def refuse_changes(self) -> None:
         """Raise if the passes since have left something behind."""
         if name := self.changed():
@@ -57,7 +61,7 @@ class Held:
                 f"{name} is written while the model runs: whatever it takes from the data would be released "
                 "without noise. Compute it before training, or put the layer that writes it into eval()"
             )
-        if self._own_gradients() != self._gradients:
+        if self.new_gradient():
             raise ModelError(
                 "the model runs a backward pass of its own, which leaves gradients without noise in .grad: use "
                 "torch.autograd.grad within it"

@@ -225,9 +225,9 @@ class PrivateIteration:
         loading = self.clipper.loading
         if loading is Loading.OTHER or (loading is Loading.DRAWN and self.data.workers):
             raise CheckpointError(
-                f"no checkpoint can be kept in {path}: a row loaded again is {loading.value} or by threads, and a run "
-                "that goes on would lay the same noise over other sums. Let rows draw from torch, numpy or Python with "
-                "workers=0, or train without a checkpoint"
+                f"no checkpoint can be kept in {path}: loading a row once more gives {loading.value}, and with workers "
+                "the order of draws is not fixed. A run that goes on would add the same noise to other sums. Let rows "
+                "draw from torch, numpy or Python with workers=0, or train without a checkpoint"
             )
         if self.team.leads:
             spent = self.spent(self.step)

@@ -1,4 +1,4 @@
-"""Passes through a model that find group gradients: by one method, right or not for this model."""
+"""Group gradients of a model by each of the methods. Whether a method is right for the model is not asked here."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext

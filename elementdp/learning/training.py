@@ -114,12 +114,7 @@ def train(
     >>> print(done.guarantee.unit.words, done.guarantee.epsilon <= 2)
     one element of one user True
     """
-    for name, value, kind in (("model", model, nn.Module), ("data", data, UserData), ("plan", plan, Plan)):
-        if not isinstance(value, kind):
-            raise ArgumentError(name, value, f"a {kind.__name__}")
-    for name, function in (("loss", loss), ("on_step", on_step)):
-        if not callable(function) and (name, function) != ("on_step", None):
-            raise ArgumentError(name, function, "a function")
+    _refuse_types(model, data, plan, loss, on_step)
     if seed is not None:
         at_least("seed", seed, 0)
     kept = checkpoint if isinstance(checkpoint, Checkpoint | None) else Checkpoint(checkpoint)
@@ -131,6 +126,16 @@ def train(
     _steps(run, kept, progress, on_step)
     average = dict(zip(trainable(model), run.average.values, strict=True))
     return Trained(model, run.spent(run.step), run.sigma, seed, average, run.history, run.clipper.method)
+
+
+def _refuse_types(model: object, data: object, plan: object, loss: object, on_step: object) -> None:
+    """Raise for an argument of a wrong type."""
+    for name, value, kind in (("model", model, nn.Module), ("data", data, UserData), ("plan", plan, Plan)):
+        if not isinstance(value, kind):
+            raise ArgumentError(name, value, f"a {kind.__name__}")
+    for name, function in (("loss", loss), ("on_step", on_step)):
+        if not callable(function) and (name, function) != ("on_step", None):
+            raise ArgumentError(name, function, "a function")
 
 
 def _steps(
@@ -166,6 +171,12 @@ def _told(run: PrivateIteration, on_step: Callable[[Step], object] | None) -> bo
         answer = on_step(Step(run.step, run.model, run.history.losses[-1], run.learning_rate, run))
         for module, mode in modes.items():
             module.training = mode
+        if name := held.new_gradient():
+            raise ArgumentError(
+                "on_step",
+                f"a function that leaves a gradient without noise in {name}.grad",
+                "one that calls torch.autograd.grad, or model.zero_grad() after backward(): the model will be released",
+            )
         if name := held.changed() or ("the optimizer's settings" if _settings(run) != settings else None):
             raise ArgumentError(
                 "on_step",

@@ -144,36 +144,42 @@ def calibrate(event: Run, epsilon: float, delta: float) -> Run:
         up = _account(noisier(log_sigma), delta, low=False).up
         return math.log(max(up, 1e-12)) - math.log(epsilon)
 
-    least, most = (math.log(sigma) for sigma in SIGMAS)
     start, stride = event.sigma, 1.0
     if isinstance(event, RandomAllocation) and event.batches > 1:  # sampling pairs is close, and counted faster
         rate = max(1 / event.batches, LEAST_Q)
         pairs = SubsampledGaussian(Sampler.POISSON_PAIRS, 1.0, rate, event.steps, relation=event.relation)
         start, stride = calibrate(pairs, epsilon, delta).sigma, 0.02
-    low = high = min(max(math.log(start), least), most)
+    low, high = _around(excess, math.log(start), stride)
+    if excess(high) > 0:
+        raise ArgumentError("epsilon", epsilon, f"reachable with sigma at most {SIGMAS[1]:g}")
+    if excess(low) <= 0:
+        up = rounded_up(_account(noisier(low), delta, low=False).up)
+        warnings.warn(
+            f"sigma = {SIGMAS[0]:g} is the least noise the accountants are tested for, and already has epsilon = "
+            f"{up}, within {epsilon:g}: how much less would do is not known",
+            LeastNoiseWarning,
+            stacklevel=2,
+        )
+        return noisier(low)
+    root, step = float(brentq(excess, low, high, xtol=2e-5)), 4e-5
+    while excess(root) > 0:
+        root, step = min(root + step, math.log(SIGMAS[1])), 2 * step
+    return noisier(root)
+
+
+def _around(excess: Callable[[float], float], start: float, stride: float) -> tuple[float, float]:
+    """Two values of log σ with the target between them; if it lies beyond all that are tested, the pair ends there."""
+    least, most = (math.log(sigma) for sigma in SIGMAS)
+    low = high = min(max(start, least), most)
     step = stride
-    while (above := excess(high)) > 0:
-        if high == most:
-            raise ArgumentError("epsilon", epsilon, f"reachable with sigma at most {SIGMAS[1]:g}")
+    while (above := excess(high)) > 0 and high < most:
         # ε falls as 1/σ or faster: a long step goes no further than that, for far beyond the answer ε is slow to count.
         further = step if step < 4 else min(step, above + 0.1)
         low, high, step = high, min(high + further, most), 2 * step
     step = stride
-    while low == high or excess(low) <= 0:
-        if low == least:
-            up = rounded_up(_account(noisier(least), delta, low=False).up)
-            warnings.warn(
-                f"sigma = {SIGMAS[0]:g} is the least noise the accountants are tested for, and already has epsilon = "
-                f"{up}, within {epsilon:g}: how much less would do is not known",
-                LeastNoiseWarning,
-                stacklevel=2,
-            )
-            return noisier(least)
+    while above <= 0 and (low == high or excess(low) <= 0) and low > least:
         low, step = max(min(low, high) - step, least), 2 * step
-    root, step = float(brentq(excess, low, high, xtol=2e-5)), 4e-5
-    while excess(root) > 0:
-        root, step = min(root + step, most), 2 * step
-    return noisier(root)
+    return low, high
 
 
 def _rounded(value: float) -> Band:

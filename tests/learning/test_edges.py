@@ -186,6 +186,26 @@ def test_a_callback_that_changes_the_model_is_refused():
             run(on_step=change)
 
 
+@pytest.mark.parametrize("optimizer", [None, lambda p: torch.optim.SGD(p, lr=0.25)], ids=["iteration", "optimizer"])
+def test_a_callback_leaves_no_gradient_without_noise_in_the_model(optimizer):
+    def backward(step):
+        step.model(torch.ones(2, 6)).sum().backward()
+
+    def clean(step):
+        backward(step)
+        step.model.zero_grad()
+
+    with pytest.raises(ArgumentError, match=r"on_step .*weight\.grad"):
+        run(on_step=backward, optimizer=optimizer)
+    done = run(on_step=clean, optimizer=optimizer)
+    assert all(p.grad is None for p in done.model.parameters())
+
+
+def test_an_optimizer_of_sparse_gradients_is_refused():
+    with pytest.raises(ArgumentError, match="optimizer must be one of dense gradients"):
+        run(optimizer=lambda p: torch.optim.SparseAdam(p, lr=0.25))
+
+
 def test_a_seeded_run_repeats_whatever_its_passes_draw_from():
     class Shaken(nn.Linear):
         def forward(self, x):

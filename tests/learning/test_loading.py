@@ -1,5 +1,7 @@
 """Examples that meet before they reach the model: in the function that puts rows together."""
 
+import random
+
 import numpy as np
 import pytest
 import torch
@@ -58,6 +60,15 @@ def run(model, dataset, collate=default_collate, workers=0, **options):
     data = UserData.of_dataset(dataset, rows // 2, rows % 2, ROWS // 2, collate=collate, workers=workers)
     options = {"rho": 1.0, "steps": 3, "q": 0.5, "sigma": 1.0, "delta": 1e-3, **options}
     return trained(model, data, cross_entropy, **options)
+
+
+def test_rows_that_draw_leave_the_random_numbers_of_the_caller_where_they_were():
+    model, dataset = nn.Linear(6, 4), Points(lambda: torch.rand(6) + np.random.rand() + random.random())  # noqa: NPY002
+    states = torch.get_rng_state(), random.getstate(), np.random.get_state()[1].tolist()  # noqa: NPY002
+    run(model, dataset)
+    after = torch.get_rng_state(), random.getstate(), np.random.get_state()[1].tolist()  # noqa: NPY002
+    assert torch.equal(states[0], after[0])
+    assert states[1:] == after[1:]
 
 
 def centred(items):
@@ -139,6 +150,6 @@ def test_rows_changed_at_random_are_the_same_after_a_stop(tmp_path):
 
 @pytest.mark.parametrize(("noise", "workers"), [(own_noise, 0), (lambda: torch.randn(6), 2)])
 def test_rows_that_cannot_be_loaded_again_have_no_checkpoint(tmp_path, noise, workers):
-    with pytest.raises(CheckpointError, match="same noise over other sums"):
+    with pytest.raises(CheckpointError, match="same noise to other sums"):
         run(nn.Linear(6, 4), Points(noise), workers=workers, checkpoint=tmp_path / "run.ckpt")
     run(nn.Linear(6, 4), Points(noise), workers=workers)

@@ -199,9 +199,10 @@ class _Values:
         return np.asarray(sums[0].over(thresholds) + made * (one + rest))
 
     def under(self, thresholds: Floats) -> Floats:
-        """An upper bound of E(c − Σ W)₊ for each threshold c, where W = L; big values are lowered to the bound.
+        """An upper bound of E(c − Σ W)₊ for each threshold c, for values W = L, which are never below zero.
 
-        A value that was raised to the lowest one, b, had taken b from the sum at most.
+        Big values are lowered to the top of the lattice, which can only raise the expectation. Values below its lowest
+        point b are raised to b, which lowers the expectation by at most b for each of them: that much is added.
         """
         index, mass, h = self.lattice()
         mass[-1] += float(ndtr(-self.start(h * float(index[-1]))))
