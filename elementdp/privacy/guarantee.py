@@ -45,8 +45,8 @@ class Sampler(StrEnum):
     NONE = "none"  #: every user, every step
     POISSON_USERS = "poisson-users"  #: each user with probability q, all elements together (Equation (4))
     FIXED_USERS = "fixed-users"  #: exactly qn users, uniformly, all elements together
-    POISSON_PAIRS = "poisson-pairs"  #: each (user, element) pair with probability q: the repair
-    FIXED_ORDER = "fixed-order"  #: batches of users, one after the other, again and again: no coins
+    POISSON_PAIRS = "poisson-pairs"  #: each (user, element) pair with probability q, which repairs the count
+    FIXED_ORDER = "fixed-order"  #: batches of users, one after the other, again and again, without coins
     ALLOCATED_PAIRS = "allocated-pairs"  #: each (user, element) pair in one random step of each epoch
 
     @property

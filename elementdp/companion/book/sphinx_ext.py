@@ -81,9 +81,13 @@ def add_live_scripts(app: Sphinx, _page: str, _template: str, context: dict[str,
             app.add_js_file(script, loading_method="defer")
 
 
-def hide_signatures(_app: Sphinx, _what: str, _name: str, thing: object, *_rest: object) -> tuple[str, str] | None:
-    """An enumeration is called with one of its values: what the class of all enumerations takes says nothing."""
-    return ("", "") if isinstance(thing, EnumType) else None
+def show_signatures(
+    _app: Sphinx, _what: str, _name: str, thing: object, _options: object, signature: str | None, returns: str | None
+) -> tuple[str, str | None] | None:
+    """Leave out what says nothing: how enumerations are called, and where in memory a default value lies."""
+    if isinstance(thing, EnumType):
+        return "", ""
+    return (re.sub(r"=<[^>]*>", "=...", signature), returns) if signature else None
 
 
 def typeset_formulas(_app: Sphinx, _what: str, _name: str, _thing: object, _options: object, lines: list[str]) -> None:
@@ -94,7 +98,7 @@ def typeset_formulas(_app: Sphinx, _what: str, _name: str, _thing: object, _opti
 def setup(app: Sphinx) -> dict[str, Any]:
     """Connect after the theme has made its buttons."""
     register_plugin("pybtex.style.formatting", "author-year", AuthorYearStyle)
-    app.connect("autodoc-process-signature", hide_signatures)
+    app.connect("autodoc-process-signature", show_signatures)
     app.connect("autodoc-process-docstring", typeset_formulas, priority=900)  # after napoleon has sorted the arguments
     app.connect("html-page-context", point_buttons, priority=900)
     app.connect("html-page-context", add_live_scripts)

@@ -25,7 +25,7 @@ class Sentence:
     @property
     def verdict(self) -> str:
         """The row's last column."""
-        return "not decided at this size" if self.holds is None else "yes" if self.holds else "no"
+        return "undecided" if self.holds is None else "yes" if self.holds else "no"
 
     @property
     def evidence(self) -> str | Folded:

@@ -29,6 +29,8 @@ from elementdp.privacy import Unit, paper_delta
 
 EPSILON = 3.0
 USER_LEVEL = "user level"
+_SHORT = {USERS: "users", ORDER: "order", CORRELATED: "correlated", ALLOCATED: "allocated", PAIRS: "pairs"}
+"""The ways in the head of a table."""
 WAYS = (*LOOKS_OF_WAYS, USER_LEVEL)
 """Element level in five ways, and user level beside them."""
 
@@ -168,15 +170,17 @@ class CoinsPage:
     def comparisons(self) -> Exhibit:
         """What each way gains over another, setting by setting."""
         pairs = ((ALLOCATED, PAIRS), (CORRELATED, PAIRS), (CORRELATED, ORDER), (ORDER, USERS), (CORRELATED, USER_LEVEL))
-        found = {f"{one} against {other}": self.differences(one, other) for one, other in pairs}
+        found = {f"{_SHORT[one]} vs {_SHORT.get(other, other)}": self.differences(one, other) for one, other in pairs}
         settings = list(dict.fromkeys(one.setting for one in (*self.accuracies, *self.errors)))
         return Exhibit(
             name="tab-coins-compared",
             caption="Differences between two ways at a true ε = "
             f"{EPSILON:g}, with 95 % bars: points of accuracy for photos and CIFAR-10 (more is better), and the factor "
-            "between the errors for logistic regression (less than 1 is better). A star marks what is beyond the bars.",
+            "between the errors for logistic regression (less than 1 is better). Pairs and users are sampled; "
+            "correlated is the fixed order with correlated noise. A star marks what is beyond the bars, a dash what "
+            "was not recorded.",
             header=("setting", *found),
-            rows=[(name, *(str(each.get(name, "not recorded")) for each in found.values())) for name in settings],
+            rows=[(name, *(str(each.get(name, "–")) for each in found.values())) for name in settings],
         )
 
     @property

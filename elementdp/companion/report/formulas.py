@@ -6,14 +6,15 @@ import re
 _BRACED = r"\{((?:[^{}]|\{[^{}]*\})*)\}"
 _BRACKETED = r"\(((?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\)"
 _RAISED = re.compile(rf"\^(?:{_BRACED}|{_BRACKETED}|([-−+]?\w+(?:\.\w+)*|∞|\*))")
-_LOWERED = re.compile(rf"((?:[α-ωΑ-Ω]|(?<![\w`])[A-Za-zÀ-ſ])[²³⁻¹]*)_(?:{_BRACED}|(\w+))")
+_LOWERED = re.compile(rf"((?:[α-ωΑ-Ω]|(?<![\w`])m?[A-Za-zÀ-ſ])[²³⁻¹⁺]*)_(?:{_BRACED}|(\w+))")
+_ROOT = re.compile(rf"√(?:{_BRACKETED}|(\w))")
 _MINUS = re.compile(r"(?<=[^\s-]) - (?=[^\s-])")
 _SCIENTIFIC = re.compile(r"(?<![\w.])(\d(?:\.\d+)?)e([-+]?)0*(\d+)(?!\w)")
 _AS_IT_IS = re.compile(r"(\\\(.*?\\\)|<code>.*?</code>|<[^>]*>)", re.DOTALL)
 
 
 def formula_html(text: str) -> str:
-    """The text, escaped, with ``x^{…}``, ``x^(…)``, ``x^2`` raised, ``x_i`` lowered and ``1e-06`` as a power of ten."""
+    """The text, escaped, with ``x^{…}``, ``x^(…)``, ``x^2`` raised, ``x_i`` lowered, roots and powers of ten."""
     return typeset(html.escape(text, quote=False))
 
 
@@ -26,7 +27,8 @@ def typeset(markup: str) -> str:
 def _typeset(text: str) -> str:
     powers = _SCIENTIFIC.sub(_power, _MINUS.sub(" − ", text))
     raised = _RAISED.sub(lambda found: f"<sup>{next(filter(None, found.groups()))}</sup>", powers)
-    return _LOWERED.sub(lambda found: f"{found[1]}<sub>{found[2] or found[3]}</sub>", raised)
+    rooted = _ROOT.sub(lambda found: f'√<span class="edp-root">{found[1] or found[2]}</span>', raised)
+    return _LOWERED.sub(lambda found: f"{found[1]}<sub>{found[2] or found[3]}</sub>", rooted)
 
 
 def _power(found: "re.Match[str]") -> str:

@@ -146,6 +146,7 @@ def gains_figure(gains: Mapping[str, Sequence[Advantage]], label: str) -> Figure
         range(len(rows)), [f"ε = {row.epsilon:g}, {row.k}/{row.clusters}{_users(row, rows)}" for _, row in rows]
     )
     axis.set(xlabel=label, ylim=(len(rows) - 0.5, -0.5))
+    axis.margins(x=0.1)  # a number at the very end of the axis would be cut
     if len(gains) > 1:
         drawing.legend(loc="outside lower center", ncols=2)
     return drawing
@@ -204,7 +205,7 @@ def rates_exhibit(results: Sequence[RunResult], passes: float, best: int, run: R
     return Exhibit(
         name=f"fig-{name}-rates",
         caption=f"Held-out top-{best} accuracy (%) of every variant at every rate tried, for equal work. A "
-        f"blank was not tried: the search had turned round before. {run.label}.",
+        f"blank was not tried: the search had turned round before. From the {run.label}.",
         figure=drawing,
         alt=f"A heat map of held-out accuracies by variant and sampling rate. Rates taken: {words}.",
         header=("variant", "k/K", "q", "T", "rates compared (%)", "step size tuned by whole runs (%)"),

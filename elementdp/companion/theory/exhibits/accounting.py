@@ -33,7 +33,7 @@ def paper_settings(names: Sequence[str], targets: Sequence[float], q: float) -> 
     return Exhibit(
         name="tab-paper-settings",
         caption=f"The paper's settings at q = {q:g}: ε for one element of one user replaced, at δ = n^-1.1",
-        header=("experiment", "claimed ε", "σ", "M", "true ε, M elements", "true ε, any number", "pairs sampled"),
+        header=("experiment", "claimed", "σ", "M", "true, M", "true, any", "pairs sampled"),
         rows=rows,
         numbers={
             "acc-name": last[0],

@@ -104,8 +104,9 @@ def radius_errors(words: ZipfWords, partitions: Sequence[int], repeats: int, eps
         figure=figure,
         alt="Squared error against ρ for several K; bias rules at small ρ and noise at large. Least predicted error: "
         f"{'; '.join(best)}. Measured markers are within a factor {math.exp(off):.2f} of the predicted lines.",
-        caption=f"{STAND_IN}, n = {words.n}, m = {words.m}, d = {words.d}, ε = {epsilon:g}, δ = 10⁻⁶. Lines: "
-        "predicted; markers: measured.",
+        caption="Too small a radius costs bias, and too large a radius costs noise. "
+        f"Lines: predicted; markers: measured. {STAND_IN}, n = {words.n}, m = {words.m}, d = {words.d}, "
+        f"ε = {epsilon:g}, δ = 10⁻⁶.",
         header=("K", "ρ", "predicted", "measured"),
         rows=[tuple(map(float, row)) for row in rows],
     )

@@ -31,8 +31,8 @@ def conversions(orders: Sequence[int], delta: float, best: Sequence[float], coin
         figure=figure,
         alt=f"The printed δ is flat at {delta:g}; the best closed form falls from {best[0]:.2g} at α = {orders[0]} to "
         f"{best[-1]:.2g} at α = {orders[-1]}, and the worst pair of coins comes to {coins[-1] / best[-1]:.2f} of it.",
-        caption="What is true of a \\((1, \\alpha)\\)-Rényi private mechanism at the printed \\(\\varepsilon'\\). "
-        "The coins are a lower bound on every conversion.",
+        caption="The printed conversion allows a larger δ than a \\((1, \\alpha)\\)-Rényi private mechanism can have "
+        "at the printed \\(\\varepsilon'\\). The coins are a lower bound on every conversion.",
         numbers={"conversion-order": orders[middle], "conversion-waste": f"{delta / best[middle]:.0f}"},
     )
 
@@ -111,8 +111,8 @@ def average_errors(users: Sequence[int], words: int, repeats: int, rng: np.rando
         figure=figure,
         alt="Error of a private average against n, predicted lines and measured markers on them, falling as 1/n; the "
         f"user-level line is {words} times above the element-level Gaussian one.",
-        caption=f"Lines: predicted noise. Markers: measured over {repeats} releases of simulated users with up to "
-        f"{words} words.",
+        caption=f"With Gaussian noise, user level takes {words} times as much as element level. Lines: predicted "
+        f"noise. Markers: measured over {repeats} releases of simulated users with up to {words} words.",
         header=("mechanism", "n", "noise predicted", "error measured"),
         rows=rows,
     )
