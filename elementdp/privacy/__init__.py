@@ -7,9 +7,10 @@ from elementdp._lazy import lazy
 if TYPE_CHECKING:
     from elementdp.privacy._engine.domination import Knowledge, WorstCase, worst_case
     from elementdp.privacy._engine.participation import revealed_delta, revealed_epsilon
-    from elementdp.privacy.accountant import LeastNoiseWarning, account, calibrate, delta_at, promise
+    from elementdp.privacy.accountant import account, delta_at, promise
     from elementdp.privacy.allocation import RandomAllocation
     from elementdp.privacy.band import Band
+    from elementdp.privacy.calibration import LeastNoiseWarning, calibrate
     from elementdp.privacy.composition import (
         compose_advanced,
         compose_advanced_as_printed,
@@ -80,9 +81,10 @@ __getattr__, __dir__ = lazy(
     {
         "._engine.domination": "Knowledge WorstCase worst_case",
         "._engine.participation": "revealed_delta revealed_epsilon",
-        ".accountant": "LeastNoiseWarning account calibrate delta_at promise",
+        ".accountant": "account delta_at promise",
         ".allocation": "RandomAllocation",
         ".band": "Band",
+        ".calibration": "LeastNoiseWarning calibrate",
         ".composition": "compose_advanced compose_advanced_as_printed compose_basic "
         "compose_optimal compose_optimal_epsilon group",
         ".correlation": "Correlation",

@@ -1,35 +1,40 @@
 """The laws that dominate a run, and explicit data that come close: one step each (proofs in ``domination``)."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from elementdp.privacy._engine.domination import Knowledge, WorstCase
-from elementdp.privacy._engine.pairs import Pair, UnitMixture, binomial, shown, two_point
+from elementdp.privacy._engine.pairs import LEAST_CHANCE, Pair, UnitMixture, binomial, shown, two_point
 from elementdp.privacy.curves import Floats
 from elementdp.privacy.events import SubsampledGaussian
 from elementdp.privacy.guarantee import Relation
 
 _MOST_COUNTS = 64  # numbers of shown coins that are told apart
+_ROUNDED_UP = 1 + 1e-11  # the chances of counts have relative errors of a tenth of this
 _FARTHEST = 60.0  # standard deviations between being there and not that the sideways adversary uses
 
 
 @dataclass(frozen=True)
 class Law:
-    """One step: one of ``parts`` is drawn with its weight and shown; ``symmetric`` asks for the symmetrised pair."""
+    """One step: one of ``parts`` is drawn with its weight and shown; ``symmetric`` asks for the symmetrised pair.
+
+    ``lost`` bounds the chance that what was left out would show.
+    """
 
     parts: tuple[tuple[float, Pair], ...]
     symmetric: bool = False
+    lost: float = 0.0
 
     @property
     def apart(self) -> float:
         """A bound on the chance that the two laws differ at all: what is not at zero."""
-        return sum(weight * pair.apart for weight, pair in self.parts)
+        return sum(weight * pair.apart for weight, pair in self.parts) + self.lost
 
     def exchanged(self) -> "Law":
         """The same with the two samples exchanged."""
-        return Law(tuple((weight, pair.exchanged()) for weight, pair in self.parts), self.symmetric)
+        return replace(self, parts=tuple((weight, pair.exchanged()) for weight, pair in self.parts))
 
 
 def dominating(event: SubsampledGaussian, worst: WorstCase) -> list[Law]:
@@ -58,7 +63,8 @@ def adversaries(event: SubsampledGaussian, worst: WorstCase) -> list[Law]:
 def _counted(event: SubsampledGaussian) -> Law:
     """A whole user under pair sampling, the count of the shown coins given away.
 
-    Many counts are rounded up to few: vectors that are shorter than they may be show no more (the lemma).
+    Many counts are rounded up to few: vectors that are shorter than they may be show no more (the lemma). Weights are
+    rounded up by more than they may be off. Taking what they lack to one for lost would count it once a step.
     """
     size = event.elements_per_user or 1
     count, weights = shown(event.q, size)
@@ -69,9 +75,10 @@ def _counted(event: SubsampledGaussian) -> Law:
     change = 2.0 if event.relation is Relation.REPLACE else 1.0
     return Law(
         tuple(
-            (weight / rate, two_point(rate, j, change * j, event.sigma, stay=stay))
+            (weight / rate * _ROUNDED_UP, two_point(rate, j, change * j, event.sigma, stay=stay))
             for weight, j in zip(weights.tolist(), count.tolist(), strict=True)
-        )
+        ),
+        lost=(size + 1) * LEAST_CHANCE,
     )
 
 
@@ -100,5 +107,6 @@ def _sideways(event: SubsampledGaussian, worst: WorstCase, bins: int = 24) -> La
         tuple(
             (weight, two_point(go / weight, worst.change / 2, worst.change, event.sigma, stay=stay / weight))
             for weight, stay, go in np.column_stack([weights, absent, present])[keep].tolist()
-        )
+        ),
+        lost=float(weights[~keep].sum()),
     )

@@ -13,6 +13,7 @@ from elementdp.privacy.curves import Floats
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(5)
 CUT = 1e-9  # how well a knot is met, in cells
 ROUNDING = 1e-15  # how well, relative to its loss
+LOGARITHMS = 4e-14  # how well the loss of a wide piece is known: by logarithms of masses, of some tens each
 Whole = NDArray[np.int64]
 
 
@@ -139,8 +140,11 @@ def merged_plateau(pair: Pair, grid: Grid, reach: float, width: float) -> Cells 
     return replace(cut, atom=first, balanced=False)
 
 
-def mixed(parts: list[tuple[float, Cells]]) -> Cells:
-    """The loss when one of several pairs is drawn with the given weights and shown; all on the same lattice."""
+def mixed(parts: list[tuple[float, Cells]], lost: float) -> Cells:
+    """The loss when one of several pairs is drawn with the given weights and shown; all on the same lattice.
+
+    ``lost`` bounds what pairs that were left out would show.
+    """
     first = parts[0][1]
     # All are one grid, continued evenly as far as each needs, so the longest ends of any of them hold all others.
     lowest = min((part.index for _, part in parts), key=lambda knots: int(knots[0]))
@@ -151,7 +155,7 @@ def mixed(parts: list[tuple[float, Cells]]) -> Cells:
         start = int(np.searchsorted(index, part.index[0]))
         shares = np.array([part.down, part.rise, part.lift, part.sink])
         sums[:, start : start + len(part.down)] += weight * shares
-    outside = sum(weight * part.outside for weight, part in parts) + max(0.0, 1 - sum(weight for weight, _ in parts))
+    outside = sum(weight * part.outside for weight, part in parts) + lost
     balanced = all(part.balanced for _, part in parts)
     return Cells(first.origin, first.h, index, sums[0], sums[1], sums[2], sums[3], outside, balanced=balanced)
 

@@ -8,7 +8,17 @@ import numpy as np
 from scipy.special import ndtr
 
 from elementdp.privacy._engine.adversaries import Law
-from elementdp.privacy._engine.cells import CUT, ROUNDING, Cells, Grid, cells, merged_plateau, mixed, symmetrised
+from elementdp.privacy._engine.cells import (
+    CUT,
+    LOGARITHMS,
+    ROUNDING,
+    Cells,
+    Grid,
+    cells,
+    merged_plateau,
+    mixed,
+    symmetrised,
+)
 from elementdp.privacy._engine.composed import Curve
 from elementdp.privacy._engine.lattice import Lattice, above, below, blur
 from elementdp.privacy._engine.pairs import extent
@@ -27,7 +37,7 @@ def _cut(law: Law, grid: Grid, reach: float) -> Cells:
     if law.symmetric:
         return symmetrised(cells(law.parts[0][1], grid, reach, above=0.0))
     cut = [(weight, cells(pair, grid, reach)) for weight, pair in law.parts]
-    return cut[0][1] if len(cut) == 1 else mixed(cut)
+    return cut[0][1] if len(cut) == 1 else mixed(cut, law.lost)
 
 
 def _ever_differ(law: Law, steps: int) -> float:
@@ -35,38 +45,50 @@ def _ever_differ(law: Law, steps: int) -> float:
     return -math.expm1(steps * math.log1p(-law.apart)) if law.apart < 1 else 1.0
 
 
-def epsilon_bounds(law: Law, steps: int, delta: float, *, aim: float = AIM) -> tuple[float, float]:
-    """(low, up) around the ε at which T copies of ``law`` have ``delta``; refined until they are close."""
+def epsilon_bounds(
+    law: Law,
+    steps: int,
+    delta: float,
+    *,
+    aim: float = AIM,
+    target: float | None = None,
+    known: tuple[float, float] | None = None,
+) -> tuple[float, float]:
+    """(low, up) around the ε at which T copies of ``law`` have ``delta``; refined until they are close.
+
+    With a ``target``, they are refined only until both lie on one side of it. ``known`` is an earlier answer.
+    """
     if _ever_differ(law, steps) <= delta * (1 - 1e-9):  # the laws differ that rarely
         return 0.0, 0.0
-    target = math.log(delta)
-    reach = _reach(steps, target)
+    log_delta = math.log(delta)
+    reach = _reach(steps, log_delta)
     sample = LossSample(law, steps, reach)
-    saddle, epsilon = sample.saddle(lambda t, bound: (bound - target) / t)
+    saddle, epsilon = sample.saddle(lambda t, bound: (bound - log_delta) / t)
 
     def once(finer: float) -> tuple[float, float, bool]:
         cut, high, up = _upper(
-            law, sample, reach, max(epsilon, 0.0), finer, lambda curve, near: curve.epsilon(target, 1, near), saddle
+            law, sample, reach, max(epsilon, 0.0), finer, lambda curve, near: curve.epsilon(log_delta, 1, near), saddle
         )
         if up == 0:
             return 0.0, 0.0, False
         slack = _slack(cut, steps)
         low = _best(
-            (curve.epsilon(target, -1, up) for curve in _lows(law, cut, high, steps, reach)),
+            (curve.epsilon(log_delta, -1, up) for curve in _lows(law, cut, high, steps, reach)),
             up - AIM * max(up, SMALLEST),
         )
         return max(0.0, float(low - slack)), float(up + slack), _worth(cut)
 
-    return _refined(once, aim, SMALLEST)
+    return _refined(once, aim, SMALLEST, target, known)
 
 
-def delta_bounds(law: Law, steps: int, epsilon: float, *, aim: float = AIM) -> tuple[float, float]:
-    """(low, up) around δ(ε) of T copies of ``law``; refined until they are close."""
+def delta_bounds(
+    law: Law, steps: int, epsilon: float, *, aim: float = AIM, known: tuple[float, float] | None = None
+) -> tuple[float, float]:
+    """(low, up) around δ(ε) of T copies of ``law``; refined until they are close. ``known`` is an earlier answer."""
 
     largest = max(extent(pair, _FARTHEST)[1] for _, pair in law.parts)
     if steps * largest * (1 + 1e-9) <= epsilon:  # no loss within reach is that large
-        unknown = max(0.0, 1 - sum(weight for weight, _ in law.parts))
-        return 0.0, steps * (2 * float(ndtr(-_FARTHEST)) + unknown)
+        return 0.0, steps * (2 * float(ndtr(-_FARTHEST)) + law.lost)
 
     def once(finer: float) -> tuple[float, float, bool]:
         reach, up, low = 12.0, 1.0, 0.0
@@ -82,7 +104,7 @@ def delta_bounds(law: Law, steps: int, epsilon: float, *, aim: float = AIM) -> t
             reach = min(_FARTHEST, _reach(steps, math.log(max(up - high.lost, 1e-300))))
         return max(0.0, low), min(1.0, up), _worth(cut)
 
-    return _refined(once, aim)
+    return _refined(once, aim, known=known)
 
 
 def _upper(
@@ -96,8 +118,10 @@ def _upper(
 ) -> tuple[Cells, Curve, float]:
     """The upper curve, tilted so that its bulk is where ``solve`` says the answer is; coarse pilots find that place.
 
-    ``epsilon`` is Chernoff's bound, far above the answer where rare large losses matter: the tilt must follow.
+    ``epsilon`` is Chernoff's bound, far above the answer where rare large losses matter: the tilt must follow. Each
+    pilot is a bound, so the least is kept. Pilots that point past one another are tried between them.
     """
+    best, least, most = None, 0.0, math.inf
     for attempt in range(6):
         tilt = saddle if saddle and attempt == 0 else sample.saddle_at(epsilon)
         cut = _cut(law, sample.grid(tilt, epsilon, finer), reach)
@@ -108,14 +132,22 @@ def _upper(
             plan = TransformPlan.of(above(cut), sample.steps, tilt)
         high = compose(plan)
         found = solve(high, epsilon)
-        if found <= 0 and high.start <= 0:
-            return cut, high, 0.0
-        if 0.6 * epsilon <= found <= 1.7 * epsilon:
+        # Below where the curve starts nothing is known but that ε is not above it.
+        up = max(0.0, found if found > -math.inf else high.start)
+        helped = best is None or up < 0.9 * best[2]
+        if best is None or up < best[2]:
+            best = cut, high, up
+        if up == 0 or 0.6 * epsilon <= found <= 1.7 * epsilon or (attempt > 1 and not helped):
             break
-        if attempt < 5:
-            epsilon = max(found, epsilon / 4) if found < epsilon else min(found, epsilon * 4)
-    # Below where the curve starts nothing is known but that ε is not above it.
-    return cut, high, max(0.0, found if found > -math.inf else high.start)
+        if found < epsilon:
+            most, wanted = epsilon, max(found, epsilon / 4)
+        else:
+            least, wanted = epsilon, min(found, epsilon * 4)
+        if epsilon == 0 or most < 1.5 * least:
+            break
+        epsilon = wanted if least < wanted < most else math.sqrt(least * most)
+    assert best is not None
+    return best
 
 
 def _reach(steps: int, log_delta: float) -> float:
@@ -123,13 +155,19 @@ def _reach(steps: int, log_delta: float) -> float:
     return math.sqrt(2 * (math.log(steps) - log_delta + math.log(1e6)))
 
 
-def _refined(once: Callable[[float], tuple[float, float, bool]], aim: float, least: float = 0.0) -> tuple[float, float]:
-    """Refine the lattice while that helps, is worth it, and the band is wider than aimed at."""
-    low, up, worth = once(1.0)
+def _refined(
+    once: Callable[[float], tuple[float, float, bool]],
+    aim: float,
+    least: float = 0.0,
+    target: float | None = None,
+    known: tuple[float, float] | None = None,
+) -> tuple[float, float]:
+    """Refine the lattice while that helps, is worth it, and the band is wider than aimed at or holds the target."""
+    low, up, worth = once(1.0) if known is None else (*known, True)
     finer = 1.0
     for _ in range(4):
         gap = (up - low) / max(up, least) if up > 0 else 0.0
-        if gap <= aim or not worth:
+        if gap <= aim or not worth or (target is not None and not low <= target < up):
             break
         finer *= min(0.25, max(1 / 64, (aim / gap) ** 2))
         inner, outer, worth = once(finer)
@@ -187,5 +225,5 @@ def _best(values: Iterable[float], enough: float) -> float:
 
 
 def _slack(cut: Cells, steps: int) -> float:
-    """Rounding of T single losses: their own, and how well the knots were met."""
-    return steps * (ROUNDING * float(np.abs(cut.knots[[0, -1]]).max()) + CUT * cut.h)
+    """Rounding of T single losses: their own, how well the knots were met, and that of masses known by logarithms."""
+    return steps * (ROUNDING * float(np.abs(cut.knots[[0, -1]]).max()) + CUT * cut.h + LOGARITHMS)

@@ -10,6 +10,7 @@ from scipy.special import log_ndtr, ndtr
 from elementdp.privacy.curves import Floats
 
 _OVERFLOW = 600.0
+LEAST_CHANCE = 1e-30  # of a number of shown coins that is not left out
 _PROBES = np.linspace(0, 1, 513)  # where, from end to end, a loss is looked at before its knots are sought
 
 
@@ -158,12 +159,12 @@ def binomial(q: float, size: int, sigma: float, *, replaced: bool) -> Pair:
 
 
 def shown(q: float, size: int) -> tuple[Floats, Floats]:
-    """How many of ``size`` coins may show, and the chance of each number; those below 1e-30 are left out."""
+    """How many of ``size`` coins may show, and the chance of each number; the least likely are left out."""
     from scipy.stats import binom  # slow to import; only whole users under pair sampling need it
 
     count = np.arange(size + 1.0)
     chance = binom.pmf(count, size, q)
-    return count[chance > 1e-30], chance[chance > 1e-30]
+    return count[chance > LEAST_CHANCE], chance[chance > LEAST_CHANCE]
 
 
 def windows(pair: Pair, reach: float) -> list[tuple[float, float]]:

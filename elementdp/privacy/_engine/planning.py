@@ -82,7 +82,8 @@ class LossSample:
         order = np.argsort(losses)
         order = order[(masses[order] > 0) & np.isfinite(losses[order])]
         self.losses, self.log_masses = losses[order], np.log(masses[order])
-        self.steps, self.origin = steps, _origin(law)
+        # Outside the losses nothing gathers, and knots that reach as far as there would be many.
+        self.steps, self.origin = steps, min(max(_origin(law), float(self.losses[0])), float(self.losses[-1]))
 
     def chernoff(self, t: Floats) -> Floats:
         """log of Chernoff's bound on δ(0) for each tilt."""

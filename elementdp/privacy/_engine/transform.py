@@ -22,7 +22,9 @@ _MOST_TERMS = 1 << 21  # of Fourier terms times knots held at a time
 _LONGEST = 1 << 22  # knots of a full transform
 QUIET = 50.0  # minus log of a Fourier term that may be left out
 _FOLDED = 1e-14  # tilted mass allowed outside the window of the transform
-_ANGLES = np.multiply.outer([-1.0, 1.0], np.geomspace(0.3, 20, 8)).ravel()  # of Chernoff's inequality, in deviations
+_SIGNS = np.array([[-1.0], [1.0]])
+_ANGLES = np.geomspace(0.3, 20, 8)  # of Chernoff's inequality, over the deviation of T losses
+_FLAT_ANGLES = np.geomspace(1.0, 64, 7)  # the same over the furthest loss: rare large losses allow no other
 
 
 @dataclass(frozen=True)
@@ -154,7 +156,8 @@ def _window(losses: Floats, tilted: Floats, steps: int, h: float) -> tuple[float
     centred = losses - mean
     deviation = max(math.sqrt(steps * float(np.dot(tilted, centred * centred))), h)
     budget = -math.log(_FOLDED / 2)
-    angles = _ANGLES / deviation
+    furthest = max(float(np.abs(centred[[0, -1]]).max()), h)
+    angles = (_SIGNS * np.concatenate([_ANGLES / deviation, _FLAT_ANGLES / furthest])).ravel()
     powers = np.multiply.outer(angles, centred)
     some = tilted > 0
     if not some.all():
