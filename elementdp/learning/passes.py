@@ -180,6 +180,7 @@ class Passes:
 
     def _found(self, calls: list[tuple[Used, list[Call]]], segments: Segments) -> list[Layer]:
         """What the rules find; layers that share a weight go together."""
+        self._refuse_overlap([layer for layer, _ in calls])
         shared: dict[int, list[tuple[nn.Linear | nn.Embedding, list[Call]]]] = {}
         found = []
         for layer, used in calls:
@@ -195,6 +196,21 @@ class Passes:
                 assert isinstance(layer, nn.Linear | nn.Embedding)
                 shared.setdefault(id(layer.weight), []).append((layer, used))
         return found + [tied(uses, segments) for uses in shared.values()]
+
+    def _refuse_overlap(self, used: list[Used]) -> None:
+        """Raise if two rules have found parts of one parameter's gradient.
+
+        Their squares would be added up as if they were different coordinates, and more than ρ could pass. The sum is
+        right all the same, so that no comparison of sums shows it.
+        """
+        owners: dict[int, int] = {}
+        for layer in used:
+            together = isinstance(layer, nn.Linear | nn.Embedding) and layer not in self.rules
+            weight = getattr(layer, "weight", None) if together else None  # its uses in all such layers go together
+            for parameter in layer.parameters():
+                owner = id(parameter) if parameter is weight else id(layer)
+                if parameter.requires_grad and owners.setdefault(id(parameter), owner) != owner:
+                    raise CaptureError("a parameter is used by name and by a layer, or in two ways", [parameter])
 
     def autocast(self) -> AbstractContextManager[object]:
         """For the passes through the model only. No cache: it would outlive a step within a caller's own autocast."""

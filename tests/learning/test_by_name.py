@@ -114,6 +114,83 @@ class OneSum(nn.Module):
         return self.out(torch.cat([found.mean(1), weights.flatten(1)], 1))
 
 
+class Rare(nn.Module):
+    """Rows that begin with word 0 go through ``more``, which uses parameters a second time."""
+
+    def forward(self, x):
+        h, rare = self.words(x), x[:, 0] == 0
+        if rare.any():
+            h = torch.where(rare[:, None, None], self.more(h), h)
+        return self.out(self.last(h.tanh()))
+
+
+class TiedAndAdded(Rare):
+    """A weight that a head shares, and of which a row is added."""
+
+    def __init__(self):
+        super().__init__()
+        self.words, self.head = nn.Embedding(WORDS, WIDTH), nn.Linear(WIDTH, WORDS, bias=False)
+        self.head.weight, self.out = self.words.weight, nn.Linear(WORDS, 4)
+
+    def more(self, h):
+        return h + self.words.weight[1]
+
+    def last(self, h):
+        return self.head(h.mean(1))
+
+
+class SharedAttention(Rare):
+    """Attentions that share one parameter of their two products."""
+
+    def __init__(self, shared, added=False):
+        super().__init__()
+        self.words, self.out, self.added = nn.Embedding(WORDS, WIDTH), nn.Linear(WIDTH, 4), added
+        self.layers = nn.ModuleList(nn.MultiheadAttention(WIDTH, 2, batch_first=True) for _ in range(4))
+        for layer in self.layers:
+            nn.init.normal_(layer.in_proj_bias)
+            if shared.startswith("in"):
+                setattr(layer, shared, getattr(self.layers[0], shared))
+            else:
+                setattr(layer.out_proj, shared, getattr(self.layers[0].out_proj, shared))
+
+    def more(self, h):
+        if self.added:
+            return h + self.layers[0].out_proj.bias
+        for layer in self.layers[1:]:
+            h = layer(h, h, h, need_weights=False)[0]
+        return h
+
+    def last(self, h):
+        return self.layers[0](h, h, h, need_weights=False)[0].mean(1)
+
+
+class TakenAside(Rare):
+    """A parameter that is added, and a part of it that was taken where nothing has a gradient."""
+
+    def __init__(self):
+        super().__init__()
+        self.words, self.places = nn.Embedding(WORDS, WIDTH), nn.Parameter(torch.randn(LENGTH, WIDTH))
+        self.out = nn.Linear(WIDTH, 4)
+
+    def more(self, h):
+        with torch.no_grad():
+            aside = self.places[:]
+        return h + aside
+
+    def last(self, h):
+        return (h + self.places[:]).mean(1)
+
+
+RARE = {
+    "tied and added": TiedAndAdded,
+    "one bias of products inside": lambda: SharedAttention("in_proj_bias"),
+    "one bias of products outside": lambda: SharedAttention("bias"),
+    "one weight with several biases": lambda: SharedAttention("in_proj_weight"),
+    "a bias that is added": lambda: SharedAttention("in_proj_bias", added=True),
+    "taken aside": TakenAside,
+}
+
+
 def texts():
     return torch.randint(WORDS, (ROWS, LENGTH))
 
@@ -183,6 +260,23 @@ def test_one_pass_is_enough(name, memory):
 @pytest.mark.parametrize("name", ELSEWHERE)
 def test_what_is_used_in_another_way_is_found_beside_the_rules(name):
     assert not agrees(*ELSEWHERE[name])
+
+
+@pytest.mark.parametrize("seen", [True, False])
+@pytest.mark.parametrize("name", RARE)
+def test_a_parameter_that_two_rules_find_has_one_norm(name, seen):
+    """Squares of its parts added up would let more than ρ through, though the sum is right."""
+    torch.manual_seed(0)
+    model, usual, targets = RARE[name](), torch.randint(1, WORDS, (ROWS, LENGTH)), torch.randint(4, (ROWS,))
+    rare = usual.clone()
+    rare[::2, 0] = 0
+    clipper = GroupClipper(model, cross_entropy, 0.01)
+    clipper.prepare(Batch.of(rare if seen else usual, targets, SIZES))
+    found = clipper(Batch.of(rare, targets, SIZES))
+    expected, norms = clipped_sum(model, cross_entropy, rare, targets, SIZES, 0.01)
+    assert torch.allclose(found.norms.double(), torch.tensor(norms).double(), rtol=1e-5)
+    for one, other in zip(found.gradients, expected, strict=True):
+        assert torch.allclose(one.double(), other, atol=1e-7)
 
 
 def test_groups_that_are_not_finite_are_left_out():

@@ -86,7 +86,7 @@ class ByName(TorchFunctionMode):
         if found is not None:
             return found
         result = func(*args, **named)
-        if func is Tensor.__getitem__ and id(args[0]) in self._parameters:
+        if func is Tensor.__getitem__ and id(args[0]) in self._parameters and torch.is_grad_enabled():
             index = args[1] if isinstance(args[1], tuple) else (args[1],)
             if all(isinstance(place, _BASIC) for place in index):
                 self._parts[id(result)] = result, Added(self._parameters[id(args[0])], index)
@@ -118,6 +118,12 @@ class ByName(TorchFunctionMode):
         self._record(layer, x, result)
         return result
 
+    def _knows(self, weight: nn.Parameter, bias: Tensor | None) -> bool:
+        """Whether a bias that has a gradient is one of the parameters, and the weight had the same bias before."""
+        followed = bias is not None and bias.requires_grad
+        known = self._affine.get(id(weight))
+        return (not followed or id(bias) in self._parameters) and (known is None or known.bias is bias)
+
     def _attention(self, call: inspect.BoundArguments) -> tuple[Tensor, Tensor | None] | None:
         """What ``nn.MultiheadAttention`` computes of rows that attend to themselves, examples first."""
         call.apply_defaults()
@@ -128,8 +134,11 @@ class ByName(TorchFunctionMode):
         masked = named["attn_mask"] is not None and (named["need_weights"] or not named["is_causal"])
         if not plain or not itself or masked or not all(id(weight) in self._parameters for weight in weights):
             return None
+        biases = [named["in_proj_bias"], named["out_proj_bias"]]
+        if not all(self._knows(weight, bias) for weight, bias in zip(weights, biases, strict=True)):
+            return None
         x = query.transpose(0, 1)
-        inside = self._affine_of(x, weights[0], named["in_proj_bias"])
+        inside = self._affine_of(x, weights[0], biases[0])
         asks, keys, values = inside.view(*x.shape[:2], 3, named["num_heads"], -1).permute(2, 0, 3, 1, 4)
         dropped = named["dropout_p"] if named["training"] else 0.0
         seen: Tensor | None = None
@@ -141,7 +150,7 @@ class ByName(TorchFunctionMode):
         else:
             causal = named["is_causal"]
             mixed = functional.scaled_dot_product_attention(asks, keys, values, dropout_p=dropped, is_causal=causal)
-        result = self._affine_of(mixed.transpose(1, 2).flatten(2), weights[1], named["out_proj_bias"])
+        result = self._affine_of(mixed.transpose(1, 2).flatten(2), weights[1], biases[1])
         return result.transpose(0, 1), seen
 
 
