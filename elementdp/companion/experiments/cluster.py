@@ -192,5 +192,5 @@ def _drawn(recorded: Recorded) -> Figure:
         axes.plot(*zip(*points, strict=True), ls=dash, marker=marker, color=PALETTE[colour], label=engine)
         axes.plot([row["events"] for row in cut], [row["seconds"] for row in cut], "^", color=PALETTE[colour])
     axes.set(xscale="log", yscale="log", xlabel="events", ylabel="seconds of a release")
-    axes.legend()
+    figure.legend(loc="outside lower center", ncols=2)
     return figure
