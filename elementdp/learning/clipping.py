@@ -16,12 +16,13 @@ from elementdp.learning._fast.products import Layer, kept
 from elementdp.learning._fast.segments import Memory, Segments
 from elementdp.learning.batch import Batch
 from elementdp.learning.domain import Domain, gradient_mapping
+from elementdp.learning.draws import same_draws
 from elementdp.learning.held import Held
 from elementdp.learning.loading import Loading, refuse_mixed_loading
 from elementdp.learning.models import ModelError
 from elementdp.learning.passes import BY_GROUP, Gathered, Method, Passes, wide
 from elementdp.learning.precision import exact
-from elementdp.learning.probing import FACTORS, exchanged, moved, quiet, refuse_mixing, same_draws, stirred
+from elementdp.learning.probing import FACTORS, exchanged, moved, quiet, refuse_mixing, stirred
 from elementdp.learning.rows import Pair, count, tensors
 
 FEWEST_ROWS = 16

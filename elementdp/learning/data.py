@@ -18,8 +18,8 @@ from elementdp.errors import ArgumentError, at_least
 from elementdp.learning._fast.general import Loss
 from elementdp.learning.batch import Batch
 from elementdp.learning.clipping import GroupClipper
+from elementdp.learning.draws import same_draws
 from elementdp.learning.plan import Plan
-from elementdp.learning.probing import same_draws
 from elementdp.learning.rows import ONE_BY_ONE, Pair, Rows, count, each, tensors
 from elementdp.privacy import Unit
 

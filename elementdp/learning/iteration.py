@@ -19,11 +19,12 @@ from elementdp.learning.checkpoint import CheckpointError
 from elementdp.learning.clipping import ClippedSum
 from elementdp.learning.data import UserData
 from elementdp.learning.descent import Polyak, descend, described, optimizer_of
+from elementdp.learning.draws import same_draws
 from elementdp.learning.exact import ExactArithmetic
 from elementdp.learning.loading import Loading
 from elementdp.learning.noise import Arithmetic, FloatArithmetic
 from elementdp.learning.plan import Noise, Plan, Target
-from elementdp.learning.probing import equal_up_to_rounding, same_draws
+from elementdp.learning.probing import equal_up_to_rounding
 from elementdp.learning.randomness import Purpose, Randomness
 from elementdp.learning.sampling import allocated, bounded, dealt, draw, users_per_step
 from elementdp.learning.team import Team

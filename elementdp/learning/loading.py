@@ -9,7 +9,7 @@ from torch import Tensor
 
 from elementdp.errors import ArgumentError
 from elementdp.learning.batch import Batch
-from elementdp.learning.probing import same_draws
+from elementdp.learning.draws import same_draws
 from elementdp.learning.rows import ONE_BY_ONE, Pair, tensors
 
 LOOKED_AT = 16

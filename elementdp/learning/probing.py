@@ -1,16 +1,14 @@
 """What has to hold of a model for its clipped sums to mean anything: examples do not meet, nothing is remembered."""
 
-import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.dropout import _DropoutNd
 
 from elementdp.errors import ElementdpError
+from elementdp.learning.draws import random_state, same_draws
 from elementdp.learning.models import ModelError
 from elementdp.learning.rows import Pair, each
 
@@ -23,28 +21,6 @@ MIXES = (
 )
 
 
-@contextmanager
-def same_draws(seed: int = 1, devices: Sequence[torch.device] | None = None) -> Iterator[None]:
-    """The same random numbers each time, from torch, numpy and Python; the caller's own are untouched."""
-    states: tuple[Any, ...] = random.getstate(), np.random.get_state()  # noqa: NPY002
-    with torch.random.fork_rng(devices):
-        torch.manual_seed(seed)
-        random.seed(seed)
-        np.random.seed([seed & 0xFFFFFFFF, seed >> 32])  # noqa: NPY002 -- what a model may draw from
-        try:
-            yield
-        finally:
-            random.setstate(states[0])
-            np.random.set_state(states[1])  # noqa: NPY002
-
-
-def _state() -> tuple[Any, ...]:
-    """Where the random numbers of torch, numpy and Python stand."""
-    on_cuda = [state.tolist() for state in torch.cuda.get_rng_state_all()] if torch.cuda.is_available() else []
-    _, words, *rest = np.random.get_state()  # noqa: NPY002
-    return random.getstate(), np.asarray(words).tobytes(), rest, torch.get_rng_state().numpy().tobytes(), on_cuda
-
-
 def refuse_mixing(losses: Callable[[Pair], Tensor], pair: Pair, rows: int, draws: range) -> bool:
     """Raise if the loss of an example changes with another example; False if no loss is finite to show it.
 
@@ -55,9 +31,9 @@ def refuse_mixing(losses: Callable[[Pair], Tensor], pair: Pair, rows: int, draws
     if rows == 1:
         pair, rows = _twice(pair), 2
     with same_draws(draws[0]):
-        start = _state()
+        start = random_state()
         before = losses(pair).detach()
-        random_passes = _state() != start
+        random_passes = random_state() != start
     places = before.isfinite().nonzero().flatten().tolist()
     if not places:
         if any(_drawn(losses, _row(pair, row)).isfinite().all() for row in range(min(rows, 8))):

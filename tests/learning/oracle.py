@@ -31,4 +31,13 @@ def clipped_sum(model, loss, inputs, targets, sizes, rho) -> tuple[list[Tensor],
     return total, norms
 
 
+def assert_clipped(found, model, batch, rho, *, rtol=1e-4, atol=1e-6) -> None:
+    """The norms of the groups and the sum of their clipped gradients under cross entropy are the oracle's."""
+    inputs, targets, sizes = batch
+    expected, norms = clipped_sum(model, cross_entropy, inputs, targets, sizes, rho)
+    assert torch.allclose(found.norms.double(), torch.tensor(norms).double(), rtol=rtol)
+    for one, other in zip(found.gradients, expected, strict=True):
+        assert torch.allclose(one.double(), other, atol=atol)
+
+
 cross_entropy = nn.CrossEntropyLoss(reduction="none")

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from learning.oracle import clipped_sum, cross_entropy
+from learning.oracle import assert_clipped, clipped_sum, cross_entropy
 from torch import nn
 from torch.nn import functional
 
@@ -244,10 +244,7 @@ def agrees(make, rows, memory=None):
     model, inputs, targets = make(), rows(), torch.randint(4, (ROWS,))
     clipper = GroupClipper(model, cross_entropy, 0.3, method="fast", memory=memory or Memory())
     found = clipper(Batch.of(inputs, targets, SIZES))
-    expected, norms = clipped_sum(model, cross_entropy, inputs, targets, SIZES, 0.3)
-    assert torch.allclose(found.norms.double(), torch.tensor(norms).double(), rtol=1e-4)
-    for one, other in zip(found.gradients, expected, strict=True):
-        assert torch.allclose(one.double(), other, atol=1e-6)
+    assert_clipped(found, model, (inputs, targets, SIZES), 0.3)
     return clipper.by_name
 
 
@@ -273,10 +270,7 @@ def test_a_parameter_that_two_rules_find_has_one_norm(name, seen):
     clipper = GroupClipper(model, cross_entropy, 0.01)
     clipper.prepare(Batch.of(rare if seen else usual, targets, SIZES))
     found = clipper(Batch.of(rare, targets, SIZES))
-    expected, norms = clipped_sum(model, cross_entropy, rare, targets, SIZES, 0.01)
-    assert torch.allclose(found.norms.double(), torch.tensor(norms).double(), rtol=1e-5)
-    for one, other in zip(found.gradients, expected, strict=True):
-        assert torch.allclose(one.double(), other, atol=1e-7)
+    assert_clipped(found, model, (rare, targets, SIZES), 0.01, rtol=1e-5, atol=1e-7)
 
 
 def test_groups_that_are_not_finite_are_left_out():

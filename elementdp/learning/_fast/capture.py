@@ -95,7 +95,7 @@ class Capture(Hooked):
         self._seen: list[_Use] = []
         super().__init__(layers)
         self._open = True
-        self._by_name: AbstractContextManager[object] = ByName(by_name, self._used) if by_name else nullcontext()
+        self._by_name: AbstractContextManager[object] = ByName(by_name, self._take_down) if by_name else nullcontext()
 
     def __enter__(self) -> Self:
         self._by_name.__enter__()
@@ -115,25 +115,23 @@ class Capture(Hooked):
 
     def record(self, cell: RecurrentCell, x: Tensor, gates: Tensor, states: Tensor, resets: Tensor | None) -> None:
         """What went into a recurrent cell, and where the gradient of its gates will arrive."""
-        if self._open and gates.requires_grad:
-            edge = torch.autograd.graph.get_gradient_edge(gates)
-            self._seen.append(_Use(cell, x.detach(), x._version, edge, states, resets))
+        self._take_down(cell, x, gates, states, resets)
 
-    def _used(self, layer: AffineByName | Added, x: Tensor, output: Tensor) -> None:
-        """What went into a use of parameters by name, and where the gradient of what came out will arrive."""
+    def _take_down(
+        self, layer: Used, x: Tensor, output: Tensor, states: Tensor | None = None, resets: Tensor | None = None
+    ) -> None:
+        """What went into a use of parameters, and where the gradient of what came out will arrive."""
         if self._open and output.requires_grad:
+            # The edge, not the tensor: an in-place activation may overwrite the tensor next.
             edge = torch.autograd.graph.get_gradient_edge(output)
-            self._seen.append(_Use(layer, x.detach(), x._version, edge))
+            self._seen.append(_Use(layer, x.detach(), x._version, edge, states, resets))
 
     def _leave(self, module: nn.Module, args: tuple[Tensor, ...], output: Tensor) -> None:
         if not self._open:  # a checkpointed part runs again during the backward pass
             return
         if len(args) != 1 or not isinstance(args[0], Tensor) or not isinstance(output, Tensor):
             raise CaptureError("a layer is not called with one tensor for one tensor", module.parameters())
-        if output.requires_grad:
-            # The edge, not the tensor: an in-place activation may overwrite the tensor next.
-            edge = torch.autograd.graph.get_gradient_edge(output)
-            self._seen.append(_Use(module, args[0].detach(), args[0]._version, edge))
+        self._take_down(module, args[0], output)
 
     def calls(self, losses: Tensor, weights: Tensor) -> list[tuple[Used, list[Call]]]:
         """The uses of every layer, with the gradients of the weighted sum of the rows' ``losses``."""

@@ -1,10 +1,8 @@
 """The layers with an exact fast rule. A rule gets what went into a layer and the gradient of what came out."""
 
-import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
@@ -28,6 +26,7 @@ from elementdp.learning._fast.products import (
 )
 from elementdp.learning._fast.recurrent import RecurrentCell
 from elementdp.learning._fast.segments import Segments, segment_sums
+from elementdp.learning.draws import host_random_state
 
 
 def linear(module: nn.Linear, calls: Sequence[Call], segments: Segments) -> Layer:
@@ -204,7 +203,7 @@ def by_itself(module: nn.Module, calls: Sequence[Call], segments: Segments) -> L
     many = vmap(grad(weighted), in_dims=(None, 0, 0))
     free = {name: p.detach() for name, p in own.items()}
     found: dict[str, list[Tensor]] = {name: [] for name in own}
-    before = _drawn_so_far()
+    before = host_random_state()  # torch's own vmap refuses to draw
     for stretch in segments.stretches:
         shape = (stretch.count, stretch.size)
         try:
@@ -216,15 +215,9 @@ def by_itself(module: nn.Module, calls: Sequence[Call], segments: Segments) -> L
             raise CaptureError(f"a layer cannot be run again by itself ({error})", module.parameters()) from error
         for name, parts in found.items():
             parts.append(torch.stack([group[name] for group in groups]).sum(0))
-    if _drawn_so_far() != before:
+    if host_random_state() != before:
         raise CaptureError("a layer draws random numbers, and would draw others when run again", module.parameters())
     return kept([(own[name], torch.cat(parts)) for name, parts in found.items()])
-
-
-def _drawn_so_far() -> tuple[object, ...]:
-    """Where Python's and numpy's random numbers stand; torch's own vmap refuses to draw."""
-    _, words, *rest = np.random.get_state()  # noqa: NPY002
-    return random.getstate(), np.asarray(words).tobytes(), *rest
 
 
 Rule = Callable[..., Layer]
