@@ -96,7 +96,9 @@ def _rebuild(project: Project, pages: Mapping[str, tuple[Notebook, NotebookNode]
     """Build the HTML unless the very same pages were built before and are all still there, unaltered."""
     folder, html = project.build / "stage", project.build / "html"
     stage(project, pages, folder)
-    sphinx = [_hash_of(f"{module}.py") for module in ("bibliography", "excerpts", "sphinx_ext", "symbols")]
+    sphinx = [
+        _hash_of(f"{module}.py") for module in ("bibliography", "docstrings", "excerpts", "sphinx_ext", "symbols")
+    ]
     inputs = _tree(folder) | {"versions": json.dumps(versions()), "sphinx": " ".join(sphinx)}
     manifest = project.build / "html.json"
     if manifest.is_file():

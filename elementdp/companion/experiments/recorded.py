@@ -54,7 +54,7 @@ class Recorded:
         if runs := [row for row in self.tables.get("lines", ()) if "seconds" in row]:
             # Tables written before tuning was timed know only the hours of their last part, and the runs' own seconds.
             timed = any("tuning_seconds" in row for row in runs)
-            own = f"{sum(row['seconds'] for row in runs) / 3600:.2g} hours beside tuning"
+            own = f"{spent_seconds({'lines': runs}) / 3600:.2g} hours beside tuning"
             spent = f"{spent} with its tuning" if timed else own
         return f"recorded run of {p.started[:10]}, {spent}, seed {p.seed}"
 
