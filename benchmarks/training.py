@@ -70,6 +70,7 @@ class Problem:
         self.targets = torch.randint(classes, (2000,))
         self.batch = Batch.of(self.inputs, self.targets, self.sizes)
         # By default half of the groups are clipped.
+        self.zeros, self.arithmetic = [torch.zeros_like(p) for p in self.model.parameters()], FloatArithmetic(1.0)
         self.rho = rho or float(GroupClipper(self.model, LOSS, 1.0)(self.batch).norms.median())
 
     def plain(self) -> list[Tensor]:
@@ -85,7 +86,7 @@ class Problem:
 
     def noise(self) -> None:
         """The noise of one step, which comes on top of the clipped sum."""
-        FloatArithmetic(self.rho).add_noise([torch.zeros_like(p) for p in self.model.parameters()], 1.0, RANDOM, 1)
+        self.arithmetic.add_noise(self.zeros, 1.0, RANDOM, 1)
 
     def opacus(self) -> Callable[[], list[Tensor]]:
         """Opacus's gradient of every example, then summed in groups, clipped and added."""

@@ -25,7 +25,7 @@ from elementdp.learning.precision import exact
 from elementdp.learning.probing import FACTORS, exchanged, moved, quiet, refuse_mixing, stirred
 from elementdp.learning.rows import Pair, count, tensors
 
-FEWEST_ROWS = 16
+FEWEST_ROWS = 32
 """So many rows at least pass through the model at once, unless a size is given: fewer keep it from its full speed."""
 COMPARED_GROUPS = 4
 """So many groups' norms are compared with one backward pass per group."""

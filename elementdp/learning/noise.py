@@ -1,13 +1,15 @@
 """How a step's sum is formed and made noisy: in floating point here, without its traces in :mod:`.exact`."""
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import Protocol
 
+import torch
 from torch import Tensor
 
 from elementdp.learning.batch import Batch
 from elementdp.learning.clipping import ClippedSum, GroupClipper
-from elementdp.learning.randomness import Purpose, Randomness
+from elementdp.learning.randomness import Purpose, Randomness, Room
 
 
 class Arithmetic(Protocol):
@@ -33,6 +35,8 @@ class FloatArithmetic:
     def __init__(self, rho: float, weights: Sequence[float] = (1.0,)) -> None:
         self.rho, self.weights = rho, weights
         self.recent: dict[int, list[Tensor]] = {}  # the normal vectors of the last steps, as many as have weights
+        self._room = Room()
+        self._vector = torch.empty(0)  # where the noise of a step is drawn; the system is slow to hand out memory
 
     def sum(self, clipper: GroupClipper, batch: Batch, step: float) -> ClippedSum:
         """The clipped sum as it is."""
@@ -52,8 +56,15 @@ class FloatArithmetic:
         self.recent.pop(k + 1 - len(self.weights), None)
 
     def _drawn(self, total: Sequence[Tensor], sigma: float, random: Randomness, k: int) -> list[Tensor]:
-        stream = random.stream(Purpose.NOISE, k)
-        return [stream.normal(tensor.numel()).mul_(self.rho * sigma).view(tensor.shape).to(tensor) for tensor in total]
+        sizes = [tensor.numel() for tensor in total]
+        dtype = reduce(torch.promote_types, [tensor.dtype for tensor in total])
+        vector = self._vector
+        if len(vector) != sum(sizes) or vector.dtype != dtype or len(self.weights) > 1:  # several are kept apart
+            vector = self._vector = torch.empty(sum(sizes), dtype=dtype)
+        random.stream(Purpose.NOISE, k).fill_normal(vector, self.rho * sigma, self._room)
+        return [
+            part.view(tensor.shape).to(tensor) for part, tensor in zip(torch.split(vector, sizes), total, strict=True)
+        ]
 
     def released(self, total: Sequence[Tensor]) -> list[Tensor]:
         """The sum itself."""

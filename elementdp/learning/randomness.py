@@ -14,12 +14,14 @@ from enum import IntEnum
 
 import numpy as np
 import torch
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
 from numpy.typing import NDArray
 from torch import Tensor
 
 _PIECE = 1 << 15
-"""Pairs of normal numbers made at a time, so that they stay in the cache."""
+"""So many words are radii of normal numbers, and as many after them their angles: part of what a stream is."""
+_TOGETHER = 4
+"""So many pieces are made at a time: enough for torch's threads to share, and few enough for the cache."""
 
 
 class Purpose(IntEnum):
@@ -51,16 +53,42 @@ class Stream:
 
         The radius comes from 63 bits, so that tails are cut only where 2⁻⁶³ of the mass is left, beyond 9.3.
         """
-        result = torch.empty(count + count % 2, dtype=torch.float64)
-        for start in range(0, len(result), 2 * _PIECE):
-            part = result[start : start + 2 * _PIECE]
-            pairs = len(part) // 2
-            words = torch.from_numpy(self.words(2 * pairs).view(np.int64).copy())
-            radius = words[:pairs].bitwise_and_(2**63 - 1).double().add_(1).mul_(2.0**-63).log_().mul_(-2).sqrt_()
-            angle = words[pairs:].double().mul_(math.pi * 2.0**-63)
-            torch.mul(radius, angle.cos(), out=part[:pairs])
-            torch.mul(radius, angle.sin_(), out=part[pairs:])
-        return result[:count]
+        result = torch.empty(count, dtype=torch.float64)
+        self.fill_normal(result, 1.0, Room())
+        return result
+
+    def fill_normal(self, values: Tensor, scale: float, room: "Room") -> None:
+        """Put ``scale`` times the numbers of :meth:`normal` into a vector, rounded to its precision."""
+        whole = len(values) // (2 * _PIECE) * 2 * _PIECE
+        for start in range(0, whole, 2 * _PIECE * _TOGETHER):
+            part = values[start : min(whole, start + 2 * _PIECE * _TOGETHER)]
+            room.fill(part.view(-1, 2, _PIECE), scale, self._cipher)
+        if rest := len(values) - whole:
+            even = values.new_empty(1, 2, (rest + 1) // 2)
+            room.fill(even, scale, self._cipher)
+            values[whole:] = even.view(-1)[:rest]
+
+
+class Room:
+    """Memory in which normal numbers are made. A run keeps it: the system is slow to hand out new memory."""
+
+    def __init__(self) -> None:
+        pairs = _PIECE * _TOGETHER
+        self._zeros = memoryview(bytes(16 * pairs))
+        self._words = np.empty(2 * pairs + 2, dtype=np.int64)  # the cipher asks for two more than it fills
+        self._numbers = torch.empty(3 * pairs, dtype=torch.float64)
+
+    def fill(self, pieces: Tensor, scale: float, cipher: CipherContext) -> None:
+        """Fill (pieces, 2, pairs): from a piece's first half of words come radii, from the second angles."""
+        count = pieces.numel()
+        cipher.update_into(self._zeros[: 8 * count], self._words.data.cast("B"))
+        words = torch.from_numpy(self._words)[:count].view_as(pieces)
+        radius, angle, cosine = self._numbers[: 3 * count // 2].view(3, len(pieces), -1)
+        radius.copy_(words[:, 0].bitwise_and_(2**63 - 1)).add_(1).mul_(2.0**-63).log_().mul_(-2).sqrt_()
+        angle.copy_(words[:, 1]).mul_(math.pi * 2.0**-63)
+        torch.cos(angle, out=cosine)
+        pieces[:, 0] = cosine.mul_(radius).mul_(scale)
+        pieces[:, 1] = angle.sin_().mul_(radius).mul_(scale)
 
 
 @dataclass(frozen=True)

@@ -154,6 +154,9 @@ MODELS = {
     "conv3d": (lambda: _flat(nn.Unflatten(2, (1, 7)), nn.Conv3d(3, 2, (1, 3, 2))), image, Method.FAST),
     "prelu": (lambda: nn.Sequential(nn.Linear(6, 5), nn.PReLU(), nn.Linear(5, 4)), vector, Method.FAST),
     "prelu-channels": (lambda: _flat(nn.Conv2d(3, 4, 3), nn.PReLU(4)), image, Method.FAST),
+    "prelu-first": (lambda: _flat(nn.PReLU(), nn.Tanh()), sequence, Method.FAST),
+    "prelu-twice": (lambda: _flat(nn.Linear(6, 6), *2 * [nn.PReLU(init=-0.5)]), sequence, Method.FAST),
+    "rms-norm-first": (lambda: _flat(nn.RMSNorm((5, 6), eps=0.1)), sequence, Method.FAST),
     "rms-norm": (lambda: _flat(nn.Linear(6, 6), nn.RMSNorm(6)), sequence, Method.FAST),
     "transposed": (lambda: _flat(nn.ConvTranspose1d(3, 4, 3)), line, Method.FAST),
     "tied": (Tied, words, None),
@@ -222,14 +225,17 @@ def test_small_memory_changes_nothing(name):
     assert_same(found.gradients, expected, 1e-12)
 
 
-def test_many_channels_agree_where_gradients_are_not_kept():
+@pytest.mark.parametrize("options", [{}, {"stride": (2, 1), "padding": (1, 0), "dilation": (1, 2)}])
+def test_many_channels_agree_where_gradients_are_not_kept(options):
     torch.manual_seed(1)
-    model = _flat(nn.Conv2d(24, 30, 3)).double()
+    model = _flat(nn.Conv2d(24, 30, (3, 2), **options)).double()
     inputs = torch.randn(6, 24, 4, 4, dtype=torch.float64)
     model(inputs)
     targets = torch.randint(4, (6,))
     expected, _ = clipped_sum(model, cross_entropy, inputs, targets, (1, 2, 3), 0.5)
-    found = GroupClipper(model, cross_entropy, 0.5, memory=Memory(keep=1))(Batch.of(inputs, targets, (1, 2, 3)))
+    found = GroupClipper(model, cross_entropy, 0.5, method="fast", memory=Memory(keep=1))(
+        Batch.of(inputs, targets, (1, 2, 3))
+    )
     assert_same(found.gradients, expected, 1e-12)
 
 

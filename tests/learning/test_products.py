@@ -13,9 +13,9 @@ SIZES = [(3, 5, 2), (1, 4096, 300), (300, 1, 4096), (257, 129, 65), (128, 512, 6
 
 @pytest.fixture(params=["with oneDNN", "without oneDNN"])
 def _build(request, monkeypatch):
-    """torch as it is, and a build of torch without the operator."""
-    if request.param == "without oneDNN":
-        monkeypatch.setattr(products, "_onednn", None)
+    """A processor that needs oneDNN's products, and one that does not."""
+    wanted = request.param == "with oneDNN"
+    monkeypatch.setattr(products, "_onednn", torch.ops.mkldnn._linear_pointwise if wanted else None)
 
 
 def layouts(tensor):
@@ -62,6 +62,24 @@ def test_a_bias_may_lie_anywhere_in_memory():
     left, right, added = torch.randn(512, 64), torch.randn(64, 128), torch.randn(256)[::2]
     true = (left.double() @ right.double() + added.double()).float()
     assert torch.allclose(products.times(left, right, added), true, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("vendor", "family", "capability", "half"),
+    [
+        ("AuthenticAMD", 26, "AVX512", True),
+        ("AuthenticAMD", 25, "AVX512", False),
+        ("AuthenticAMD", 26, "AVX2", False),
+        ("GenuineIntel", 26, "AVX512", False),
+    ],
+)
+def test_the_processor_decides_which_product_is_taken(tmp_path, monkeypatch, vendor, family, capability, half):
+    """Never the clock: a seeded run repeats."""
+    told = tmp_path / "cpuinfo"
+    told.write_text(f"processor\t: 0\nvendor_id\t: {vendor}\ncpu family\t: {family}\n\nprocessor\t: 1\n")
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
+    assert products.half_speed(told) is half
+    assert not products.half_speed(tmp_path / "missing")
 
 
 def test_infinite_numbers_stay_infinite():

@@ -12,6 +12,7 @@ from torch import nn
 
 from elementdp.learning import UserData
 from elementdp.learning.checkpoint import unpack
+from elementdp.learning.noise import FloatArithmetic
 from elementdp.learning.randomness import Purpose, Randomness
 
 
@@ -46,6 +47,37 @@ def test_draws_have_their_law(draw, law):
     assert stats.kstest(found, law.cdf).pvalue > 1e-3
     halves = found[:100_000], found[100_000:200_000]
     assert abs(np.corrcoef(*halves)[0, 1]) < 5 / 100_000**0.5
+
+
+@pytest.mark.parametrize("count", [1, 7, 65_536, 65_539, 400_001])
+def test_normal_numbers_are_box_and_mullers_of_the_words(count):
+    """In pieces of 2¹⁵ pairs: words for the radii first, then words for the angles."""
+    random, expected, left = Randomness.seeded(4), np.empty(0), count + count % 2
+    words = random.stream(Purpose.NOISE).words(left)
+    while left:
+        pairs = min(left, 65_536) // 2
+        first, second, words = words[:pairs], words[pairs : 2 * pairs].astype(np.int64), words[2 * pairs :]
+        radius = np.sqrt(-2 * np.log(((first & np.uint64(2**63 - 1)).astype(float) + 1) * 2.0**-63))
+        angle = second * (np.pi * 2.0**-63)
+        expected = np.concatenate([expected, radius * np.cos(angle), radius * np.sin(angle)])
+        left -= 2 * pairs
+    assert np.allclose(random.stream(Purpose.NOISE).normal(count), expected[:count], rtol=1e-12, atol=1e-15)
+
+
+def test_the_noise_of_a_step_depends_neither_on_threads_nor_on_how_parameters_lie():
+    """One vector for all parameters, each rounded to its precision."""
+    shapes, random, threads = [(300, 400), (1,), (7,), (50, 3)], Randomness.seeded(6), torch.get_num_threads()
+    whole = 1.5 * random.stream(Purpose.NOISE, 3).normal(120_158)
+    arithmetic = FloatArithmetic(0.5)
+    try:
+        for count in (1, 2, 3):
+            torch.set_num_threads(count)
+            total = [torch.zeros(shape) for shape in shapes]
+            total[0] = torch.zeros(400, 300).mT
+            arithmetic.add_noise(total, 3.0, random, 3)
+            assert torch.equal(torch.cat([t.flatten() for t in total]), whole.float())
+    finally:
+        torch.set_num_threads(threads)
 
 
 def test_tails_of_the_normal_law_are_there():

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
-from elementdp.learning._fast.linear import affine_of
+from elementdp.learning._fast.forms import affine_of
 
 _ADDITIONS = (torch.add, Tensor.add)
 _ATTENTION = inspect.signature(functional.multi_head_attention_forward)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from elementdp.learning._fast.by_name import Added, AffineByName, ByName
-from elementdp.learning._fast.linear import affine_forward
+from elementdp.learning._fast.forms import faster_form
 from elementdp.learning._fast.products import Call
 from elementdp.learning._fast.recurrent import RecurrentCell, Watch, can_unroll, unrolled
 from elementdp.learning.rows import Rows, call
@@ -31,7 +31,7 @@ class CaptureError(Exception):
 class Hooked(Watch):
     """Hooks on layers for one pass: what goes in and out is seen, and parameters are leaves of their own meanwhile.
 
-    Recurrent layers are unrolled into their cells, and linear ones take faster products.
+    Recurrent layers are unrolled into their cells, and some others take faster forms.
     """
 
     vectorizes = False
@@ -46,9 +46,8 @@ class Hooked(Watch):
                 layer.__dict__["forward"] = unrolled(layer, self)
                 self._replaced.append(layer)
                 continue
-            own = {"weight", "bias"} <= layer._parameters.keys()  # not so for weight normalisation
-            if type(layer) is nn.Linear and own and "forward" not in vars(layer):
-                layer.__dict__["forward"] = affine_forward(layer)
+            if (faster := faster_form(layer)) is not None:
+                layer.__dict__["forward"] = faster
                 self._replaced.append(layer)
             self._handles += [layer.register_forward_pre_hook(self._enter), layer.register_forward_hook(self._exit)]
 

@@ -13,7 +13,9 @@ from elementdp.learning._fast.products import (
     Call,
     Gradients,
     Layer,
+    added_up,
     clean,
+    joined,
     kept,
     merged,
     product_squares,
@@ -78,7 +80,7 @@ def convolution(module: nn.Conv1d | nn.Conv2d, calls: Sequence[Call], segments: 
         calls = [Call(call.inputs.unsqueeze(2), call.grads.unsqueeze(2)) for call in calls]
     layers = []
     if module.bias is not None and module.bias.requires_grad:
-        sums = torch.stack([call.grads.sum((2, 3)) for call in calls]).sum(0)
+        sums = added_up([call.grads.sum((2, 3)) for call in calls])
         layers.append(kept([(module.bias, segments.sum(sums))]))
     if not module.weight.requires_grad:
         return merged(layers)
@@ -92,9 +94,10 @@ def _in_groups(calls: Sequence[Call], planes: nn.Conv2d, segments: Segments) -> 
     places = sum(call.grads[0, 0].numel() for call in calls)
     if 2 * places * segments.rows * math.prod(_shape(planes)) >= ENOUGH * len(segments):
         ends = np.cumsum([0, *segments.sizes]).tolist()
-        return torch.stack(
-            [_weight_gradient(_rows(calls, slice(*ends[i : i + 2])), planes).flatten() for i in range(len(segments))]
-        )
+        found = calls[0].grads.new_empty(len(segments), math.prod(_shape(planes)))
+        for i, values in enumerate(found):
+            values.copy_(_weight_gradient(_rows(calls, slice(*ends[i : i + 2])), planes).flatten())
+        return found
     owner = segments.owner(calls[0].grads.device)
     total: Tensor | None = None
     for call in (padded(planes, call) for call in calls):
@@ -125,8 +128,8 @@ def _wide_convolution(
             here = _rows(calls, slice(row, row + part.rows))
             row += part.rows
             if matrix:
-                unfolded = torch.cat([_unfold(padded(planes, call).inputs, planes) for call in here], 1)
-                grads = torch.cat([call.grads.flatten(2).mT for call in here], 1)
+                unfolded = joined([_unfold(padded(planes, call).inputs, planes) for call in here])
+                grads = joined([call.grads.flatten(2).mT for call in here])
                 parts.append(product_squares(grads, unfolded, part))
             else:
                 sums = _in_groups(here, planes, part)
@@ -165,7 +168,11 @@ def _prefers_matrix(planes: nn.Conv2d, calls: Sequence[Call], segments: Segments
 
 
 def _unfold(inputs: Tensor, planes: nn.Conv2d) -> Tensor:
-    return functional.unfold(inputs, planes.kernel_size, planes.dilation, 0, planes.stride).mT
+    """What each place of the output sees, channels last: (rows, places, height · width · channels)."""
+    seen = inputs.permute(0, 2, 3, 1).contiguous()
+    for dim, size, stride, dilation in zip((1, 2), planes.kernel_size, planes.stride, planes.dilation, strict=True):
+        seen = seen.unfold(dim, (size - 1) * dilation + 1, stride)[..., ::dilation]
+    return seen.permute(0, 1, 2, 4, 5, 3).flatten(3).flatten(1, 2)
 
 
 def _shape(planes: nn.Conv2d) -> tuple[int, ...]:

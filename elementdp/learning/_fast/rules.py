@@ -1,5 +1,6 @@
 """The layers with an exact fast rule. A rule gets what went into a layer and the gradient of what came out."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -14,6 +15,7 @@ from elementdp.learning._fast.products import (
     Call,
     Gradients,
     Layer,
+    added_up,
     clean,
     group_products,
     joined,
@@ -147,16 +149,17 @@ def _affine(
     plain: Callable[[Tensor], Tensor],
 ) -> Layer:
     """scale · normalized + shift: both gradients are as small as the layer's parameters."""
-    scale = torch.stack([_over_places(call.grads * plain(call.inputs), module) for call in calls]).sum(0)
-    found = [(module.weight, scale)]
+    found = [(module.weight, added_up([_over_places(plain(call.inputs).mul_(call.grads), module) for call in calls]))]
     if not isinstance(module, nn.RMSNorm):
-        found.append((module.bias, torch.stack([_over_places(call.grads, module) for call in calls]).sum(0)))
+        found.append((module.bias, added_up([_over_places(call.grads, module) for call in calls])))
     return kept([(p, segments.sum(v)) for p, v in found if trainable(p)])
 
 
 def _over_places(values: Tensor, module: nn.LayerNorm | nn.GroupNorm | nn.RMSNorm) -> Tensor:
     if isinstance(module, nn.GroupNorm):
         return values.flatten(2).sum(2) if values.dim() > 2 else values
+    if values.dim() == 1 + len(module.normalized_shape):
+        return values
     return values.reshape(len(values), -1, *module.normalized_shape).sum(1)
 
 
@@ -174,8 +177,14 @@ def group_norm(module: nn.GroupNorm, calls: Sequence[Call], segments: Segments) 
 
 def rms_norm(module: nn.RMSNorm, calls: Sequence[Call], segments: Segments) -> Layer:
     """``nn.RMSNorm``."""
-    shape = list(module.normalized_shape)
-    return _affine(module, calls, segments, lambda x: functional.rms_norm(x, shape, eps=module.eps))
+    places = tuple(range(-len(module.normalized_shape), 0))
+
+    def plain(x: Tensor) -> Tensor:
+        mean = torch.linalg.vector_norm(x, dim=places, keepdim=True).square() / math.prod(module.normalized_shape)
+        scale: Tensor = mean.add_(torch.finfo(x.dtype).eps if module.eps is None else module.eps).rsqrt_()
+        return x * scale
+
+    return _affine(module, calls, segments, plain)
 
 
 def prelu(module: nn.PReLU, calls: Sequence[Call], segments: Segments) -> Layer:
@@ -187,7 +196,7 @@ def prelu(module: nn.PReLU, calls: Sequence[Call], segments: Segments) -> Layer:
         found.append(
             below.flatten(1).sum(1, keepdim=True) if one else below.flatten(2).sum(2) if below.dim() > 2 else below
         )
-    return kept([(module.weight, segments.sum(torch.stack(found).sum(0)))])
+    return kept([(module.weight, segments.sum(added_up(found)))])
 
 
 def by_itself(module: nn.Module, calls: Sequence[Call], segments: Segments) -> Layer:
