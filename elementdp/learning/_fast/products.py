@@ -8,7 +8,7 @@ backward pass, and never one gradient per example times parameter in memory.
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import lru_cache, reduce
 from pathlib import Path
 
 import numpy as np
@@ -214,24 +214,31 @@ def smallest_square(size: Tensor) -> Tensor:
     return size.square() * (16 * torch.finfo(size.dtype).eps)
 
 
-def _by_gram(pairs: Sequence[tuple[Tensor, Tensor]], bias: bool) -> Tensor:
-    terms, right = (torch.cat([torch.bmm(t, t.mT).flatten() for t in side]) for side in zip(*pairs, strict=True))
-    widths = np.repeat([a.shape[1] for a, _ in pairs], [len(a) for a, _ in pairs])
+@lru_cache(maxsize=4)
+def _entries(matrices: tuple[tuple[int, int], ...], device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
+    """Of square matrices, given as (width, how many), one after another: where their diagonals are, the matrix of each
+    entry, and the matrix of each entry of a diagonal. All layers of a batch ask for the same."""
+    widths = np.repeat(*np.array(matrices).T)
     # The diagonal: in a matrix of width w, one entry in w + 1.
     within = np.arange(widths.sum()) - np.repeat(np.cumsum(widths) - widths, widths)
     places = np.repeat(np.cumsum(widths**2) - widths**2, widths) + within * (np.repeat(widths, widths) + 1)
-    index = torch.from_numpy(places).to(terms.device)
+    return torch.from_numpy(places).to(device), owners(widths**2).to(device), owners(widths).to(device)
+
+
+def _by_gram(pairs: Sequence[tuple[Tensor, Tensor]], bias: bool) -> Tensor:
+    terms, right = (torch.cat([torch.bmm(t, t.mT).flatten() for t in side]) for side in zip(*pairs, strict=True))
+    index, entry, owner = _entries(tuple((a.shape[1], len(a)) for a, _ in pairs), terms.device)
+    groups = sum(len(a) for a, _ in pairs)
     if bias:
         right.add_(1)
     lengths = [gram.index_select(0, index).sqrt_() for gram in (terms, right)]
-    squares = segment_sums(terms.mul_(right), owners(widths**2).to(terms.device), len(widths)).clamp_min_(0)
-    owner = owners(widths).to(terms.device)
-    size = segment_sums(lengths[0] * lengths[1], owner, len(widths))
+    squares = segment_sums(terms.mul_(right), entry, groups).clamp_min_(0)
+    size = segment_sums(lengths[0] * lengths[1], owner, groups)
     numbers = torch.finfo(size.dtype)
     digits = 2 + max(t.shape[2] for t in pairs[0]) ** 0.5 / 32  # errors of a long sum add up like a random walk
     squares.add_(size.square(), alpha=digits * numbers.eps)
     for hidden, other in zip(pairs[0], reversed(lengths), strict=True):
-        squares.add_(segment_sums(other, owner, len(widths)).square_(), alpha=hidden.shape[2] * numbers.tiny)
+        squares.add_(segment_sums(other, owner, groups).square_(), alpha=hidden.shape[2] * numbers.tiny)
     return torch.maximum(squares, smallest_square(size))
 
 
