@@ -29,11 +29,14 @@ def source_hash(root: Path, files: Iterable[Path]) -> str:
     return digest.hexdigest()
 
 
-def write_atomic(path: Path, data: bytes | str, *, secret: bool = False) -> None:
+def write_atomic(path: Path, data: bytes | str, *, secret: bool = False, new: bool = False) -> None:
     """Write a file so that whoever is killed in between leaves the old file or the new one, never half of it.
 
     The file gets the mode an ordinary new file has, or is its owner's alone if ``secret``; through a symbolic link, the
     file it points at is replaced. When this returns, the new file outlives a loss of power.
+
+    Raises:
+        FileExistsError: if the file has to be ``new`` and is not.
     """
     target = path.resolve()
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -44,7 +47,8 @@ def write_atomic(path: Path, data: bytes | str, *, secret: bool = False) -> None
             stream.write(data.encode() if isinstance(data, str) else data)
             stream.flush()
             os.fsync(stream.fileno())
-        partial.replace(target)
+        if not (new and _linked(partial, target)):
+            partial.replace(target)
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
@@ -53,6 +57,18 @@ def write_atomic(path: Path, data: bytes | str, *, secret: bool = False) -> None
         os.fsync(directory)  # the new name, not only the bytes, has to reach the disk
     finally:
         os.close(directory)
+
+
+def _linked(partial: Path, target: Path) -> bool:
+    """Give a file its name if nothing else has it; False where files cannot have two names for a moment."""
+    try:
+        target.hardlink_to(partial)
+    except FileExistsError:
+        raise
+    except OSError:
+        return False
+    partial.unlink()
+    return True
 
 
 def target_of(name: str, path: Path) -> Path:

@@ -9,12 +9,14 @@ that of the model and the loss cannot be.
 """
 
 import io
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from elementdp import __version__
@@ -38,12 +40,21 @@ def written_by() -> str:
 def pack(state: Mapping[str, Any]) -> bytes:
     """The state as bytes that know whether they are complete."""
     buffer = io.BytesIO()
-    torch.save(dict(state), buffer)
+    torch.save(_plain(dict(state)), buffer)
     body = buffer.getvalue()
     return _MAGIC + sha256_bytes(body).encode() + b"\n" + body
 
 
-def unpack(data: bytes, name: str) -> dict[str, Any]:
+def _plain(value: Any) -> Any:
+    """The same without numpy's numbers, which learning rates often are and which would not be loaded again."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if type(value) in (list, tuple):
+        return type(value)(map(_plain, value))
+    return {k: _plain(v) for k, v in value.items()} if type(value) is dict else value
+
+
+def unpack(data: bytes, name: str, wanted: Sequence[str] = ()) -> dict[str, Any]:
     """The state, if the bytes are complete. Only tensors and plain values are ever loaded, never code."""
     head = len(_MAGIC) + 65
     if not data.startswith(_MAGIC):
@@ -51,9 +62,17 @@ def unpack(data: bytes, name: str) -> dict[str, Any]:
     body = data[head:]
     if sha256_bytes(body).encode() + b"\n" != data[len(_MAGIC) : head]:
         raise CheckpointError(f"{name} is damaged or incomplete: remove it to start again")
-    state = torch.load(io.BytesIO(body), map_location="cpu", weights_only=True)
-    assert isinstance(state, dict)
-    return state
+    try:
+        state = torch.load(io.BytesIO(body), map_location="cpu", weights_only=True)
+    except Exception as error:
+        raise CheckpointError(
+            f"{name} holds what cannot be loaded again, tensors and plain values apart: an optimizer or a scheduler "
+            f"of your own may keep such things ({error})"
+        ) from error
+    missing = [key for key in wanted if key not in state] if isinstance(state, dict) else ["everything"]
+    if missing:
+        raise CheckpointError(f"{name} is not complete ({', '.join(missing)} missing): remove it to start again")
+    return dict(state)
 
 
 @dataclass(frozen=True)
@@ -64,6 +83,8 @@ class Checkpoint:
     every: int = 50
 
     def __init__(self, path: str | Path, every: int = 50) -> None:
+        if not isinstance(path, str | os.PathLike) or not str(path) or "\0" in str(path):
+            raise ArgumentError("checkpoint", path, "the name of a file, or a Checkpoint")
         object.__setattr__(self, "path", Path(path))
         object.__setattr__(self, "every", at_least("every", every, 1))
 
@@ -78,9 +99,20 @@ class Checkpoint:
         require_writable("checkpoint", self.path)
 
 
-def save(path: Path, state: Mapping[str, Any]) -> None:
-    """Write the file for its owner's eyes only: a crash leaves the old checkpoint or the new one."""
-    write_atomic(path, pack(state), secret=True)
+def save(path: Path, state: Mapping[str, Any], *, first: bool = False) -> None:
+    """Write the file for its owner's eyes only: a crash leaves the old checkpoint or the new one.
+
+    The ``first`` one of a run replaces none: two runs that begin at once would each go on with the other's key.
+    """
+    try:
+        packed = pack(state)
+        if first:
+            unpack(packed, str(path))  # what cannot be loaded again is better known now than after a stop
+        write_atomic(path, packed, secret=True, new=first)
+    except FileExistsError as error:
+        raise CheckpointError(
+            f"another run has just begun to keep its checkpoint in {path}: give every run a file of its own"
+        ) from error
 
 
 def same_settings(name: str, stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:

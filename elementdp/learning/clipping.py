@@ -162,13 +162,18 @@ class GroupClipper(Passes):
             return self.row_losses(self.load(batch, rows))
 
     def _watched(self, pair: Pair) -> Tensor:
-        held = Held(self.model, values=True)
+        held = Held(self.watched, values=True)
         losses = self.row_losses(pair)
         held.refuse_changes()
         return losses
 
     def _choose(self, pair: Pair, segments: Segments) -> Method:
         """The method for the parameters as they are now."""
+        if not self.row_losses(pair).requires_grad:
+            raise ModelError(
+                "no loss has a gradient by the model's parameters, so that nothing but noise would be learnt: the loss "
+                "takes whole numbers (argmax) or what is detached"
+            )
         if self.wanted is Method.AUTO:
             options = [Method.FAST, Method.VECTORIZED, Method.LOOP][not (self.rules or self.tied) :]
         else:
@@ -279,7 +284,7 @@ class GroupClipper(Passes):
         """Σ [Δ]_ρ over the groups of the batch; ``step`` is Algorithm 1's α, which matters only for a bounded Θ."""
         with self.full(), torch.enable_grad():
             self.prepare(batch)
-            held = Held(self.model)
+            held = Held(self.watched)
             found = self._sum(batch, step)
             held.refuse_changes()
         return found
@@ -310,7 +315,7 @@ class GroupClipper(Passes):
         """Algorithm 1's Δ of every group of the batch before clipping, some groups at a time, and their mean losses."""
         with self.full(), torch.enable_grad():
             self.prepare(batch)
-            held = Held(self.model)
+            held = Held(self.watched)
             # Groups that are passed one by one are loaded so too: rows may be padded to the length of the others.
             together = 1 if self.method is Method.LOOP else self.rows
             for rows, segments in batch.chunks(together, self.memory) if self.method else []:

@@ -8,20 +8,39 @@ from typing import Any
 import numpy as np
 import torch
 
+_HEAD, _WORDS = 3, 624
+"""Where the words of the Mersenne twister are in the state of torch's generator, in numbers of 64 bits."""
+
 
 @contextmanager
 def same_draws(seed: int = 1, devices: Sequence[torch.device] | None = None) -> Iterator[None]:
-    """The same random numbers each time, from torch, numpy and Python; the caller's own are untouched."""
+    """The same random numbers each time, from torch, numpy and Python; the caller's own are untouched.
+
+    All bits of a seed of more than 63 count, on the CPU: a dropout mask depends on how many rows come before its own,
+    so a changed element moves the masks of others, and only masks that nobody can try one by one hide that.
+    """
     states: tuple[Any, ...] = random.getstate(), np.random.get_state()  # noqa: NPY002
+    words = [seed & 0xFFFFFFFF, *(seed >> place & 0xFFFFFFFF for place in range(32, max(64, seed.bit_length()), 32))]
     with torch.random.fork_rng(devices):
-        torch.manual_seed(seed)
+        torch.manual_seed(seed & (2**63 - 1))
+        if seed >> 63:
+            _fill(words)
         random.seed(seed)
-        np.random.seed([seed & 0xFFFFFFFF, seed >> 32])  # noqa: NPY002 -- what a model may draw from
+        np.random.seed(words)  # noqa: NPY002 -- what a model may draw from
         try:
             yield
         finally:
             random.setstate(states[0])
             np.random.set_state(states[1])  # noqa: NPY002
+
+
+def _fill(words: Sequence[int]) -> None:
+    """Seed torch's generator with all of these words: by itself it takes 32 bits of a seed, which can all be tried."""
+    state = torch.get_rng_state()
+    numbers = state.numpy().view(np.uint64)
+    twister = np.random.RandomState([*words, 1]).get_state()[1]
+    numbers[_HEAD : _HEAD + _WORDS] = np.asarray(twister, dtype=np.uint64)
+    torch.set_rng_state(state)
 
 
 def random_state() -> tuple[object, ...]:

@@ -14,7 +14,8 @@ added up as 64-bit integers, and every coordinate gets a draw of round(σR·G), 
 2. *The sum is exact.* Whole numbers of at most 2³⁰ are added without rounding, in any order and by any number of
    processes: in float64 within a batch of at most 2²³ groups, in 64-bit integers between processes.
 3. *So replacing one element moves the sum by at most 2R*, as replacing one vector of norm ρ moves a sum by 2ρ. This
-   needs that a group's vector is a function of that group. With ``method="loop"``, one pass for each group over rows
+   needs that a group's vector is a function of that group, and of draws of its own where the model draws (dropout):
+   their seed has 256 bits, as the noise has. With ``method="loop"``, one pass for each group over rows
    in memory of their own, it is, if the kernels are deterministic. Vectorized passes take groups together, and a kernel
    may round the last bits of one differently in a batch of another shape: there it is an assumption about the kernels,
    and what the other vectors would move by is not in the sensitivity.

@@ -1,6 +1,7 @@
 """One private run, step by step: sample, clip, add noise, descend; and its checkpoints."""
 
 import math
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -24,7 +25,7 @@ from elementdp.learning.exact import ExactArithmetic
 from elementdp.learning.loading import Loading
 from elementdp.learning.noise import Arithmetic, FloatArithmetic
 from elementdp.learning.plan import Noise, Plan, Target
-from elementdp.learning.probing import equal_up_to_rounding
+from elementdp.learning.probing import equal_up_to_rounding, stirred
 from elementdp.learning.randomness import Purpose, Randomness
 from elementdp.learning.sampling import allocated, bounded, dealt, draw, users_per_step
 from elementdp.learning.team import Team
@@ -33,6 +34,8 @@ from elementdp.privacy.accountant import Event
 
 PROBED = 64
 """So many losses at most are stored in a checkpoint and compared when a run goes on."""
+STATE = ("settings", "key", "step", "model", "losses", "optimizer", "scheduler", "average", "history")
+"""What a run goes on from."""
 
 
 @dataclass
@@ -67,6 +70,8 @@ class PrivateIteration:
             raise ArgumentError(
                 "delta", self.delta, f"below 1/n = {1 / data.n_users:.2g}: at 1/n a user may be published"
             )
+        if plan.exact and device.type == "mps":
+            raise ArgumentError("device", "mps", "cpu or cuda for noise='exact', whose sums are numbers of 64 bits")
         if plan.exact:
             self.arithmetic: Arithmetic = ExactArithmetic(plan.rho, self.sigma)
         else:
@@ -88,7 +93,7 @@ class PrivateIteration:
         self.saved: tuple[Path, int] | None = None
         self.groups = data.groups(self.unit)
         if self.team.size > 1:
-            self.model.load_state_dict(self.team.shared({k: v.cpu() for k, v in self.model.state_dict().items()}))
+            self.model.load_state_dict(self.team.shared(_on_cpu(self.model.state_dict())))
         self.clipper.prepare(data.batch(self.unit, self._spread(self.plan.q)))
         self.clipper.method = self.team.shared(self.clipper.method)
         self.team.agree(self.settings() | {"steps": plan.steps})
@@ -137,9 +142,10 @@ class PrivateIteration:
         step = plan.step(k)
         if k & (k - 1) == 0:  # steps 1, 2, 4, 8 …
             self.clipper.check(self.data.batch(self.unit, chosen))
-        passes = self.random.stream(Purpose.PASSES, k).words(self.team.size)
+        passes = self.random.stream(Purpose.PASSES, k)
+        draws = [int.from_bytes(passes.words(4).tobytes(), "little") for _ in range(1 + self.team.size)]
         on_device = [self.device] if self.device.type == "cuda" else []
-        with same_draws(int(passes[self.team.rank] >> np.uint64(1)), on_device):  # dropout and the like
+        with same_draws(draws[self.team.rank], on_device):  # dropout and the like
             found = self.arithmetic.sum(self.clipper, self.data.batch(self.unit, chosen), step)
         total = found.gradients
         if self.team.leads and self.event is not None:
@@ -149,9 +155,11 @@ class PrivateIteration:
             (tensor / (plan.q * self.data.n_users)).to(parameter.dtype)
             for tensor, parameter in zip(self.arithmetic.released(total), self.parameters, strict=True)
         ]
-        descend(self.parameters, direction, step, plan.domain, self.optimizer)
-        if self.scheduler is not None:
-            self.scheduler.step()
+        # An optimizer may draw too: alike in all processes, and after a stop.
+        with same_draws(draws[-1], on_device) if self.optimizer else nullcontext():
+            descend(self.parameters, direction, step, plan.domain, self.optimizer)
+            if self.scheduler is not None:
+                self.scheduler.step()
         self.average.update(self.parameters)
         self._note(found, k)
         self.step = k
@@ -210,7 +218,7 @@ class PrivateIteration:
             "correlation": repr(plan.correlation),
             "layers": repr(self.model),
             "loss": self.loss,
-            "model": str([(k, tuple(v.shape), str(v.dtype)) for k, v in state.items()]),
+            "model": str([(k, *_kind(v)) for k, v in state.items()]),
             "trained": str(list(trainable(self.model))),
             "data": self.data.fingerprint,
             "processes": self.team.size,
@@ -221,8 +229,8 @@ class PrivateIteration:
             "elementdp": checkpoint.written_by(),
         }
 
-    def save(self, path: Path) -> None:
-        """Write a checkpoint; only the leading process does."""
+    def save(self, path: Path, *, first: bool = False) -> None:
+        """Write a checkpoint, which has to be ``first`` of its name if so; only the leading process does."""
         loading = self.clipper.loading
         if loading is Loading.OTHER or (loading is Loading.DRAWN and self.data.workers):
             raise CheckpointError(
@@ -232,7 +240,7 @@ class PrivateIteration:
             )
         if self.team.leads:
             spent = self.spent(self.step)
-            state = {
+            state: dict[str, Any] = {
                 "settings": self.settings(),
                 "key": self.random.key.hex(),
                 "step": self.step,
@@ -244,7 +252,7 @@ class PrivateIteration:
                 "average": (self.average.count, self.average.values),
                 "history": vars(self.history),
             }
-            checkpoint.save(path, state)
+            checkpoint.save(path, state, first=first)
         self.saved = (path, self.step)
 
     def resume(self, path: Path) -> bool:
@@ -252,7 +260,7 @@ class PrivateIteration:
         data = self.team.shared(path.read_bytes() if self.team.leads and path.exists() else None)
         if data is None:
             return False
-        state = checkpoint.unpack(data, str(path))
+        state = checkpoint.unpack(data, str(path), STATE)
         self.clipper.go_on_with(state["settings"].get("method"))
         self.clipper.method = self.team.shared(self.clipper.method)
         checkpoint.same_settings(str(path), state["settings"], self.settings())
@@ -273,13 +281,16 @@ class PrivateIteration:
         return True
 
     def _probe(self) -> list[float]:
-        """Losses of some rows with the parameters as they are, dropout and all, by the same draws each time."""
+        """Losses of some rows with the parameters as they are, dropout and all, by the same draws each time.
+
+        Parameters at zero are moved: behind them nothing of the model would be seen.
+        """
         batch = self.data.batch(self.unit, self._spread(min(1.0, PROBED / max(1, len(self.groups)))))
         total = sum(batch.sizes)
         rows = torch.linspace(0, total - 1, min(PROBED, self.clipper.rows, total), dtype=torch.float64)
         if not len(rows):
             return []
-        with same_draws(), torch.no_grad():
+        with stirred(self.parameters), same_draws(), torch.no_grad():
             losses = self.clipper.losses(batch, rows.round().long())
         return [float(loss) for loss in losses]
 
@@ -299,6 +310,15 @@ class PrivateIteration:
         return (
             f"the checkpoint {self.saved[0]} holds step {self.saved[1]}: start again with the same arguments to go on"
         )
+
+
+def _kind(value: Any) -> tuple[object, ...]:
+    """What can be compared of a part of a model's state: an extra state need not be a tensor."""
+    return (tuple(value.shape), str(value.dtype)) if isinstance(value, torch.Tensor) else (type(value).__name__,)
+
+
+def _on_cpu(state: dict[str, Any]) -> dict[str, Any]:
+    return {name: value.cpu() if isinstance(value, torch.Tensor) else value for name, value in state.items()}
 
 
 def _described(loss: Loss) -> str:

@@ -9,7 +9,7 @@ from torch.nn.modules.instancenorm import _InstanceNorm
 from torch.nn.parameter import UninitializedParameter
 
 from elementdp.errors import ArgumentError, ElementdpError
-from elementdp.learning._fast.recurrent import can_unroll
+from elementdp.learning._fast.recurrent import can_unroll, has_own_forward
 from elementdp.learning._fast.rules import RULES, Rule, by_itself, recurrent
 
 
@@ -47,6 +47,8 @@ def refuse(model: nn.Module) -> None:
                 "rounded by more than ρ before the noise. Keep parameters in float32 (model.float()), and use "
                 "precision=torch.bfloat16 for passes in half precision"
             )
+    if torch.is_inference_mode_enabled() or any(parameter.is_inference() for parameter in model.parameters()):
+        raise ModelError("the model is made or trained within torch.inference_mode(), where nothing has a gradient")
     if not any(parameter.requires_grad for parameter in model.parameters()):
         raise ModelError("the model has no parameter with requires_grad=True: nothing to train")
 
@@ -85,7 +87,7 @@ def layer_rules(model: nn.Module) -> dict[nn.Module, Rule]:
     for module in model.modules():
         own = list(module.parameters(recurse=False))
         if any(p.requires_grad for p in own) and all(uses[id(p)] == 1 for p in own) and module not in by_name:
-            rule = RULES.get(type(module))  # a subclass may compute something else
+            rule = None if has_own_forward(module) else RULES.get(type(module))  # a subclass may compute something else
             if rule is None and can_unroll(module):
                 rule = recurrent
             closed = isinstance(module, nn.RNNBase | torch.jit.ScriptModule) or any(module.children())
@@ -102,11 +104,15 @@ def tied_layers(model: nn.Module) -> list[nn.Linear | nn.Embedding]:
             owners.setdefault(id(parameter), []).append(module)
     found = []
     for module in model.modules():
-        if type(module) in (nn.Linear, nn.Embedding) and isinstance(module, nn.Linear | nn.Embedding):
+        if _looks_up_or_multiplies(module) and isinstance(module, nn.Linear | nn.Embedding):
             own = [p for p in module.parameters(recurse=False) if p is not module.weight]
             alone = all(len(owners[id(p)]) == 1 for p in own)
             same = owners.get(id(module.weight), [])
-            kinds = all(type(other) in (nn.Linear, nn.Embedding) and other.weight is module.weight for other in same)
+            kinds = all(_looks_up_or_multiplies(other) and other.weight is module.weight for other in same)
             if len(same) > 1 and alone and kinds and module.weight.requires_grad:
                 found.append(module)
     return found
+
+
+def _looks_up_or_multiplies(module: nn.Module) -> bool:
+    return type(module) in (nn.Linear, nn.Embedding) and not has_own_forward(module)

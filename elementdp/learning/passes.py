@@ -49,12 +49,27 @@ class Passes:
             raise ArgumentError("precision", precision, "None or torch.bfloat16: float16 loses small gradients")
         refuse(model)
         self.model, self.loss, self.precision, self.memory = model, loss, precision, memory
+        self.watched: nn.Module = (
+            nn.ModuleDict({"model": model, "loss": loss}) if isinstance(loss, nn.Module) else model
+        )
         self.parameters = list(trainable(model).values())
+        self._refuse_parameters_of_the_loss()
         self.device = self.parameters[0].device
         self.rules = layer_rules(model) if by_rules else {}
         self.rest = self._without_rule()
         self.tied = tied_layers(model) if by_rules else []
         self.by_name = by_rules  # whether all that has no rule is first looked for among the uses by name
+
+    def _refuse_parameters_of_the_loss(self) -> None:
+        own = {id(p) for p in self.parameters}
+        for name, p in self.loss.named_parameters() if isinstance(self.loss, nn.Module) else []:
+            if p.requires_grad and id(p) not in own:
+                raise ArgumentError(
+                    "loss",
+                    f"a module with a parameter of its own, {name}",
+                    "without any: only the model's are trained. Give it to the model, or freeze it with "
+                    "requires_grad_(False)",
+                )
 
     def _without_rule(self) -> dict[str, nn.Parameter]:
         ruled = {id(p) for layer in self.rules for p in layer.parameters(recurse=False)}
@@ -86,17 +101,17 @@ class Passes:
                 self.rest = self._without_rule()
 
     def tried(self, option: Method, pair: Pair, segments: Segments, first: int | None = None) -> "Gathered":
-        """Norms and unclipped sum by one method, of the first groups if not of all."""
+        """Norms and unclipped, uneven sum by one method, of the first groups if not of all."""
         if option is Method.FAST:
             return self._gathered((layer for layer, _ in self.layers(pair, segments, nullcontext())), first)
         found = BY_GROUP[option](self.model, self.loss, pair, segments)
         return self._gathered((kept(list(zip(self.parameters, each, strict=True))) for each, _ in found), first)
 
     def plain(self, pair: Pair, segments: Segments) -> Tensor:
-        """The sum of all groups' mean gradients by one plain backward pass, which no rule takes part in."""
+        """The uneven sum of all groups' mean gradients by one plain backward pass, which no rule takes part in."""
         losses = self.row_losses(pair)
         finite = segments.sum(losses.detach()).isfinite()
-        weights = segments.shares(losses) * segments.spread(finite.to(losses.dtype))
+        weights = segments.shares(losses) * segments.spread(finite * uneven(0, len(segments), losses))
         value = torch.where(weights > 0, losses, 0).dot(weights)
         if not value.requires_grad:
             return torch.cat([torch.zeros_like(p).flatten() for p in self.parameters])
@@ -139,11 +154,13 @@ class Passes:
         norms: list[Tensor] = []
         total = {id(p): torch.zeros_like(p) for p in self.parameters}
         for layer in layers:
-            left = len(layer.squares) if first is None else first - sum(map(len, norms))
+            start = sum(map(len, norms))
+            left = len(layer.squares) if first is None else first - start
             norms.append(layer.squares.sqrt()[:left])
             finite = layer.squares.isfinite()
             finite[max(left, 0) :] = False
-            for parameter, gradient in layer.weigh(finite.to(layer.squares.dtype), not bool(finite.all())):
+            factors = finite * uneven(start, len(finite), layer.squares)
+            for parameter, gradient in layer.weigh(factors, not bool(finite.all())):
                 if id(parameter) in total:
                     total[id(parameter)] += gradient
         return Gathered(torch.cat(norms), torch.cat([t.flatten() for t in total.values()]))
@@ -240,7 +257,7 @@ BY_GROUP: dict[Method, Callable[[nn.Module, Loss, Pair, Segments], Iterator[Foun
 
 @dataclass(frozen=True)
 class Gathered:
-    """Norms of some groups' gradients, and the sum of the finite ones over all trainable parameters.
+    """Norms of some groups' gradients, and the :func:`uneven` sum of the finite ones over all trainable parameters.
 
     The sum is compared too: a hook that turns a layer's output, or parameters behind a layer's weight (weight
     normalisation at its start), leave every norm as it is and yet another gradient.
@@ -269,6 +286,16 @@ class Gathered:
         return not finite.any() or bool(
             (apart <= 1e4 * torch.finfo(apart.dtype).eps * reference.norms[finite].max()).all()
         )
+
+
+def uneven(start: int, count: int, like: Tensor) -> Tensor:
+    """Weights between a half and one for the groups from number ``start`` on, no two of neighbours alike.
+
+    A layer that sees the rows in another order, by length say, brings a row's gradient to another group: all groups
+    weighed alike, their sum is right, and yet norms and clipping are not.
+    """
+    numbers = torch.arange(start + 1, start + count + 1, dtype=torch.float64)
+    return (0.5 + 0.5 * torch.frac(numbers * 0.6180339887498949)).to(like.dtype).to(like.device)
 
 
 def wide(values: Tensor) -> Tensor:

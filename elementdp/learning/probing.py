@@ -10,7 +10,7 @@ from torch.nn.modules.dropout import _DropoutNd
 from elementdp.errors import ElementdpError
 from elementdp.learning.draws import random_state, same_draws
 from elementdp.learning.models import ModelError
-from elementdp.learning.rows import Pair, each
+from elementdp.learning.rows import Pair, each, tensors
 
 FACTORS = (1e8, 30.0, -30.0, -1e4)
 """By how much a row is moved away in a probe, up and down: a loss that saturates shows the small ones, a faint mixture
@@ -52,7 +52,23 @@ def refuse_mixing(losses: Callable[[Pair], Tensor], pair: Pair, rows: int, draws
         others = torch.arange(rows, device=before.device) != place
         if not equal_up_to_rounding(before[others], after[others]):
             raise ModelError(MIXES)
+    _refuse_crowds(losses, pair, places[len(places) // 2], draws[0])
     return True
+
+
+def _refuse_crowds(losses: Callable[[Pair], Tensor], pair: Pair, place: int, seed: int) -> None:
+    """Raise if a row's loss is another one where all others are one row: a majority is not moved by one of many."""
+    before = _drawn(losses, pair, seed)
+    for row in (place, _most_different(pair, place)):
+        after = before.clone()
+        try:
+            after[place] = _drawn(losses, _crowded(pair, place, row), seed)[place]
+        except ElementdpError:
+            raise
+        except Exception:  # the model does not take equal rows
+            continue
+        if not equal_up_to_rounding(before, after):
+            raise ModelError(MIXES)
 
 
 def _moved_losses(losses: Callable[[Pair], Tensor], pair: Pair, place: int, factor: float, seed: int) -> Tensor:
@@ -75,7 +91,7 @@ def equal_up_to_rounding(left: Tensor, right: Tensor) -> bool:
     finite = left.isfinite()
     if not torch.equal(finite, right.isfinite()):
         return False
-    a, b = left[finite].double(), right[finite].double()
+    a, b = (side[finite].cpu().double() for side in (left, right))  # not every device has float64
     scale = a.abs() + a.abs().median() if len(a) else a
     return bool(((a - b).abs() <= 64 * torch.finfo(left.dtype).eps * scale).all())
 
@@ -104,6 +120,25 @@ def _exchanged(tensor: Tensor, place: int) -> Tensor:
     result = tensor.clone()
     result[place] = tensor[(tensor != tensor[place]).reshape(len(tensor), -1).sum(1).argmax()]
     return result
+
+
+def _most_different(pair: Pair, place: int) -> int:
+    """The row that differs from this one in the largest share of its numbers, added up over the tensors."""
+    shares = [
+        (t != t[place]).reshape(len(t), -1).double().mean(1).cpu() for side in pair for t in tensors(side) if t.numel()
+    ]
+    return int(torch.stack(shares).sum(0).argmax()) if shares else place
+
+
+def _crowded(pair: Pair, place: int, row: int) -> Pair:
+    """The rows, all but one exchanged for one of them."""
+
+    def change(tensor: Tensor) -> Tensor:
+        result = tensor[row : row + 1].repeat(len(tensor), *[1] * (tensor.dim() - 1))
+        result[place] = tensor[place]
+        return result
+
+    return each(pair[0], change), each(pair[1], change)
 
 
 def _row(pair: Pair, row: int) -> Pair:
@@ -148,7 +183,7 @@ def stirred(parameters: Sequence[nn.Parameter]) -> Iterator[None]:
     try:
         with torch.no_grad():
             for p in parameters:
-                size = 0.5 / max(1, p[0].numel() if p.dim() > 1 else 1) ** 0.5
+                size = 0.5 / max(1, p.numel() // max(1, len(p)) if p.dim() > 1 else 1) ** 0.5
                 noise = torch.randn(p.shape, generator=generator, dtype=p.dtype).to(p.device)
                 p.add_(torch.where(p.abs() < size / 25, size * noise, 0))
         yield

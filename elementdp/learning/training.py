@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -115,8 +116,7 @@ def train(
     one element of one user True
     """
     _refuse_types(model, data, plan, loss, on_step)
-    if seed is not None:
-        at_least("seed", seed, 0)
+    seed = None if seed is None else at_least("seed", seed, 0)
     kept = checkpoint if isinstance(checkpoint, Checkpoint | None) else Checkpoint(checkpoint)
     if kept is not None:
         kept.writable()
@@ -147,7 +147,8 @@ def _steps(
     """All steps that are left, or fewer if a callback says so. The leader alone may have a file and a callback."""
     checkpoint = run.team.shared(checkpoint)
     if checkpoint is not None and not run.resume(checkpoint.path):
-        run.save(checkpoint.path)  # the key, before it is used: with a new one the first steps would be released twice
+        # The key, before it is used: with a new one the first steps would be released twice.
+        run.save(checkpoint.path, first=True)
     stop = run.step >= run.plan.steps
     with _bar(run, progress and run.team.leads) as show:
         while not stop:
@@ -177,7 +178,8 @@ def _told(run: PrivateIteration, on_step: Callable[[Step], object] | None) -> bo
                 f"a function that leaves a gradient without noise in {name}.grad",
                 "one that calls torch.autograd.grad, or model.zero_grad() after backward(): the model will be released",
             )
-        if name := held.changed() or ("the optimizer's settings" if _settings(run) != settings else None):
+        if _settings(run) != settings or held.changed():
+            name = held.changed() or "the settings of a layer or of the optimizer"
             raise ArgumentError(
                 "on_step",
                 f"a function that changes {name}",
@@ -185,13 +187,17 @@ def _told(run: PrivateIteration, on_step: Callable[[Step], object] | None) -> bo
                 "its noise on another model, and give both away (a domain keeps parameters within bounds, a scheduler "
                 "changes the learning rate)",
             )
-    return run.team.shared(answer is True, f"at step {run.step}; {run.how_to_resume()}")
+    said_so = isinstance(answer, bool | np.bool_) and bool(answer)  # what else it returns means nothing
+    return run.team.shared(said_so, f"at step {run.step}; {run.how_to_resume()}")
 
 
 def _settings(run: PrivateIteration) -> str:
-    """What the optimizer was told, its learning rate above all."""
+    """What layers say of themselves, and what the optimizer was told, its learning rate above all, and keeps."""
     groups = [] if run.optimizer is None else run.optimizer.param_groups
-    return repr([{name: value for name, value in group.items() if name != "params"} for group in groups])
+    told = [{name: value for name, value in group.items() if name != "params"} for group in groups]
+    state = [] if run.optimizer is None else [value for one in run.optimizer.state.values() for value in one.values()]
+    kept = [(id(value), value._version) if isinstance(value, Tensor) else value for value in state]
+    return repr((told, kept, run.model))
 
 
 @contextmanager

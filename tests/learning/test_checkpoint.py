@@ -11,14 +11,17 @@ import time
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from learning.running import trained
 from torch import nn
 from torch.utils.data import Dataset, TensorDataset
 
-from elementdp.learning import CheckpointError, Method, Target, UserData
+from elementdp.errors import ArgumentError
+from elementdp.learning import Checkpoint, CheckpointError, Method, Target, UserData, training
 from elementdp.learning import checkpoint as files
+from elementdp.learning.iteration import STATE, PrivateIteration
 from elementdp.privacy import Correlation, Sampler
 
 
@@ -388,3 +391,96 @@ def test_kill_minus_nine(tmp_path):
     )
     assert done.returncode == -signal.SIGKILL
     assert same(run(*problem()), run(*problem(), path))
+
+
+def test_learning_rates_of_numpy_can_be_loaded_again(tmp_path):
+    """They were written, and refused after a stop: the run was lost."""
+    path, rates = tmp_path / "run.ckpt", schedule(lambda o: torch.optim.lr_scheduler.LambdaLR(o, lambda k: np.exp(-k)))
+    run(*problem(), path, steps=5, **rates)
+    assert same(run(*problem(), path, **rates), run(*problem(), **rates))
+
+
+class Keeps(nn.Linear):
+    """Has an extra state that is neither a tensor nor a plain value."""
+
+    def get_extra_state(self):
+        return Path("somewhere")
+
+    def set_extra_state(self, state):
+        pass
+
+
+def test_what_cannot_be_loaded_again_is_refused_before_the_first_step(tmp_path):
+    seen = []
+    with pytest.raises(CheckpointError, match="cannot be loaded again"):
+        run(Keeps(5, 2), problem()[1], tmp_path / "run.ckpt", on_step=seen.append)
+    assert not seen
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_checkpoint_from_which_something_was_taken_is_refused(tmp_path):
+    path = tmp_path / "run.ckpt"
+    run(*problem(), path)
+    whole = files.unpack(path.read_bytes(), "run")
+    for name in STATE:
+        path.write_bytes(files.pack({key: value for key, value in whole.items() if key != name}))
+        with pytest.raises(CheckpointError, match=f"not complete .*{name} missing"):
+            run(*problem(), path)
+    body = b"no state at all"
+    path.write_bytes(files._MAGIC + files.sha256_bytes(body).encode() + b"\n" + body)
+    with pytest.raises(CheckpointError, match="cannot be loaded"):
+        run(*problem(), path)
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_two_runs_that_begin_at_once_do_not_share_a_file(tmp_path, monkeypatch, links):
+    """Each would go on with the key of the one that wrote last, over noise that is already released."""
+    path, begun, made = tmp_path / "run.ckpt", [], []
+    if not links:  # a disk on which a file has one name
+        monkeypatch.setattr(Path, "hardlink_to", lambda *_: (_ for _ in ()).throw(PermissionError))
+
+    class Slow(PrivateIteration):
+        def resume(self, path):
+            found = super().resume(path)
+            if not begun:
+                begun.append(path)
+                made.append(run(*problem(), path, seed=None))
+            return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(training, "PrivateIteration", Slow)
+        if links:
+            with pytest.raises(CheckpointError, match="another run has just begun"):
+                run(*problem(), path, seed=None)
+    if links:
+        assert same(made[0], run(*problem(), path, seed=None))
+    else:
+        run(*problem(), path, seed=None)
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_change_behind_a_head_that_starts_at_zero_is_noticed(tmp_path):
+    """All losses are alike with it, but no gradient is."""
+
+    class Headed(nn.Module):
+        def __init__(self, function):
+            super().__init__()
+            torch.manual_seed(1)
+            self.inner, self.head, self.function = nn.Linear(5, 6), nn.Linear(6, 2), function
+            nn.init.zeros_(self.head.weight)
+
+        def forward(self, x):
+            return self.head(self.function(self.inner(x)))
+
+    path = tmp_path / "run.ckpt"
+    with pytest.raises(KilledError):
+        run(Headed(torch.tanh), problem()[1], path, checkpoint_every=50, on_step=killer(4))
+    with pytest.raises(CheckpointError, match="other losses"):
+        run(Headed(torch.relu), problem()[1], path)
+
+
+@pytest.mark.parametrize("name", [3, b"run.ckpt", "", ["run.ckpt"], "run\0.ckpt"])
+def test_what_names_no_file_is_no_checkpoint(name):
+    with pytest.raises(ArgumentError, match="checkpoint must be the name of a file"):
+        Checkpoint(name)

@@ -16,7 +16,8 @@ from torch.utils.checkpoint import checkpoint
 from torch.utils.data import Dataset
 
 from elementdp.errors import ArgumentError
-from elementdp.learning import Batch, GroupClipper, Target, UserData, train
+from elementdp.learning import Batch, GroupClipper, ModelError, Noise, Plan, Target, UserData, train
+from elementdp.learning.iteration import PrivateIteration, Task
 from elementdp.privacy import Unit
 
 ROWS = 24
@@ -349,3 +350,80 @@ def test_inputs_of_several_tensors_are_several_arguments():
     torch.manual_seed(0)
     sample = data(inputs=(torch.randn(ROWS, 6), torch.randn(ROWS, 3)))
     assert math.isfinite(run(Sum(), sample).history.losses[-1])
+
+
+# ------------------------------------------------------------------------------------- nothing to learn, other devices
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        lambda outputs, targets: cross_entropy(outputs.detach(), targets),
+        lambda outputs, targets: (outputs.argmax(1) != targets).float(),
+    ],
+    ids=["detached", "whole numbers"],
+)
+def test_a_loss_without_a_gradient_is_refused(loss):
+    """It would spend all of ε on noise alone."""
+    with pytest.raises(ModelError, match="no loss has a gradient"):
+        run(loss=loss)
+
+
+def test_training_in_inference_mode_is_refused():
+    with torch.inference_mode(), pytest.raises(ModelError, match="inference_mode"):
+        run()
+
+
+def test_exact_noise_needs_a_device_with_whole_numbers_of_64_bits():
+    task = Task(nn.Linear(6, 4), data(), cross_entropy, Noise(1.0, 1e-3))
+    with pytest.raises(ArgumentError, match="device must be cpu or cuda for noise='exact'"):
+        PrivateIteration(task, Plan(3, 1.0, noise="exact"), None, torch.device("mps"))
+
+
+class Shaking(torch.optim.SGD):
+    """Draws random numbers in every step, as Langevin dynamics do."""
+
+    def step(self, closure=None):
+        super().step()
+        with torch.no_grad():
+            for group in self.param_groups:
+                for p in group["params"]:
+                    p.add_(torch.randn_like(p), alpha=0.1)
+
+
+def test_an_optimizer_may_draw_and_a_seeded_run_repeats():
+    """After a stop it has to draw the same: the noise is, and another model would have other sums under it."""
+    models, seen = [nn.Linear(6, 4) for _ in range(2)], []
+    models[1].load_state_dict(models[0].state_dict())
+    for model in models:
+        run(model, seed=1, optimizer=lambda p: Shaking(p, lr=0.1), on_step=lambda _: torch.rand(len(seen)))
+        seen.append(model)
+    assert torch.equal(models[0].weight, models[1].weight)
+
+
+# ------------------------------------------------------------------------------------------------- callbacks once more
+
+
+@pytest.mark.parametrize("kind", [bool, np.bool_])
+def test_a_callback_ends_the_run_by_numpys_true_as_well(kind):
+    done = run(steps=50, on_step=lambda step: kind(step.k >= 4))
+    assert len(done.history.losses) == 4
+
+
+def without_momentum(step):
+    for kept in step.run.optimizer.state.values():
+        kept["momentum_buffer"].zero_()
+
+
+def less_dropout(step):
+    step.model[1].p = 0.1
+
+
+@pytest.mark.parametrize("change", [without_momentum, less_dropout])
+def test_a_callback_that_changes_a_layer_or_what_an_optimizer_keeps_is_refused(change):
+    with pytest.raises(ArgumentError, match=r"on_step .* changes the settings of a layer or of the optimizer"):
+        run(
+            nn.Sequential(nn.Linear(6, 4), nn.Dropout(0.5)),
+            on_step=change,
+            optimizer=lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9),
+        )

@@ -13,6 +13,8 @@ from torch.utils.checkpoint import checkpoint
 
 from elementdp.errors import ArgumentError
 from elementdp.learning import Batch, GroupClipper, ModelError, Plan, Target, UserData, train
+from elementdp.learning._fast.rules import by_itself
+from elementdp.learning.models import layer_rules, tied_layers
 
 ROWS = 40
 
@@ -539,3 +541,131 @@ def test_weight_normalisation_keeps_its_rules():
         for method in ("fast", "loop")
     ]
     assert all(torch.allclose(a, b, atol=1e-5) for a, b in zip(*found, strict=True))
+
+
+# ------------------------------------------------------------------------------------- crowds, losses that remember
+
+
+def without_the_majority(outputs, targets):
+    """No single example changes which label is the most frequent."""
+    return cross_entropy(outputs, targets) * (0.2 + (targets != targets.mode().values))
+
+
+def heavier_if_frequent(outputs, targets):
+    return cross_entropy(outputs, targets) * (2.0 if (targets == 0).sum() > len(targets) // 3 else 1.0)
+
+
+@pytest.mark.parametrize("loss", [without_the_majority, heavier_if_frequent])
+def test_a_majority_that_no_single_example_moves_is_a_mixture(loss):
+    inputs, targets, sizes = batch()
+    targets[:20] = 0
+    with pytest.raises(ModelError, match="other examples"):
+        GroupClipper(nn.Linear(6, 4), loss, 1.0)(Batch.of(inputs, targets, sizes))
+
+
+class RunningScale(nn.Module):
+    """A loss in units of what it was before, after some calls."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("scale", torch.ones(()))
+        self.calls = 0
+
+    def forward(self, outputs, targets):
+        losses, self.calls = cross_entropy(outputs, targets), self.calls + 1
+        if self.calls > 60:
+            self.scale = 0.9 * self.scale + 0.1 * losses.detach().mean()
+        return losses / self.scale
+
+
+def test_a_loss_that_remembers_is_stopped():
+    inputs, targets, _ = batch()
+    data = UserData.of(inputs, targets, range(ROWS), [0] * ROWS, ROWS)
+    with pytest.raises(ModelError, match=r"loss\.scale is written"):
+        trained(nn.Linear(6, 4), data, RunningScale(), rho=1.0, steps=200, q=0.5, sigma=1.0, delta=1e-3)
+
+
+def test_a_loss_with_parameters_of_its_own_is_refused():
+    """They would stay where they are, without a word."""
+
+    class Scaled(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scale = nn.Parameter(torch.ones(4))
+
+        def forward(self, outputs, targets):
+            return cross_entropy(outputs * self.scale, targets)
+
+    with pytest.raises(ArgumentError, match=r"loss must be .* parameter of its own, scale"):
+        GroupClipper(nn.Linear(6, 4), Scaled(), 1.0)
+    GroupClipper(nn.Linear(6, 4), Scaled().requires_grad_(False), 1.0)(Batch.of(*batch()))
+
+
+# ------------------------------------------------------------------------------------------- rows in another order
+
+
+class Sorted(nn.Module):
+    """Takes rows in the order of their lengths, as packed sequences are, and puts them back."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner, self.out = nn.Linear(6, 6), nn.Linear(6, 4)
+
+    def forward(self, x, lengths):
+        order = lengths.argsort(descending=True, stable=True)
+        return self.out(self.inner(x[order]).tanh()[order.argsort()])
+
+
+def test_rows_that_a_layer_sees_in_another_order_are_clipped_by_their_own_norms():
+    """The first rows are of one length, so nothing moves among them; the sum of all is right whatever moves."""
+    torch.manual_seed(0)
+    model, (inputs, targets, sizes) = Sorted(), batch()
+    inputs *= torch.randn(ROWS, 1).exp()
+    lengths = torch.full((ROWS,), 8)
+    lengths[20:34] = torch.arange(14) % 7
+    found = GroupClipper(model, cross_entropy, 0.2)(Batch.of((inputs, lengths), targets, sizes))
+    plain = nn.Sequential(model.inner, nn.Tanh(), model.out)
+    expected, norms = clipped_sum(plain, cross_entropy, inputs, targets, sizes, 0.2)
+    assert np.allclose(found.norms.numpy(), norms, rtol=1e-4)
+    for one, other in zip(found.gradients, expected, strict=True):
+        assert torch.allclose(one.double(), other, atol=1e-6)
+
+
+# ---------------------------------------------------------------------------- layers with a forward pass of their own
+
+
+def test_a_layer_with_a_forward_pass_of_its_own_keeps_it():
+    """A recurrent one lost it after the first pass, and computed something else from then on."""
+    torch.manual_seed(0)
+
+    class Last(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner, self.out = nn.LSTM(6, 5, batch_first=True), nn.Linear(5, 4)
+            own = nn.LSTM.forward
+            self.inner.forward = lambda x: (3 * own(self.inner, x)[0], None)
+
+        def forward(self, x):
+            return self.out(self.inner(x[:, None])[0][:, -1])
+
+    model, (inputs, targets, sizes) = Last(), batch()
+    before = model(inputs)
+    found = GroupClipper(model, cross_entropy, 1e6)(Batch.of(inputs, targets, sizes))
+    assert torch.equal(model(inputs), before)
+    expected = torch.autograd.grad(cross_entropy(model(inputs), targets).sum(), list(model.parameters()))
+    for one, other in zip(found.gradients, expected, strict=True):
+        assert torch.allclose(one, other, atol=1e-5)
+
+
+def test_a_layer_with_a_forward_pass_of_its_own_has_no_rule_of_its_kind():
+    conv = nn.Conv1d(2, 3, 2)
+
+    def standardised(x):
+        weight = conv.weight - conv.weight.mean((1, 2), keepdim=True)
+        return nn.functional.conv1d(x, weight, conv.bias)
+
+    conv.forward = standardised
+    words, head = nn.Embedding(5, 3), nn.Linear(3, 5)
+    head.weight, head.forward = words.weight, words.forward
+    assert layer_rules(nn.Sequential(conv))[conv] is by_itself
+    assert not tied_layers(nn.ModuleList([words, head]))

@@ -1,5 +1,7 @@
 """Draws that cannot be guessed: the cipher, the laws, and what a checkpoint keeps."""
 
+import random
+import secrets
 import stat
 
 import numpy as np
@@ -12,6 +14,7 @@ from torch import nn
 
 from elementdp.learning import UserData
 from elementdp.learning.checkpoint import unpack
+from elementdp.learning.draws import same_draws
 from elementdp.learning.noise import FloatArithmetic
 from elementdp.learning.randomness import Purpose, Randomness
 
@@ -110,3 +113,43 @@ def test_a_seeded_run_says_that_it_protects_no_one():
     assert "protects no one" in str(run(seed=3))
     assert "protects no one" not in str(run())
     assert str(run()).startswith("(")
+
+
+def test_the_passes_of_a_step_draw_from_more_than_32_bits():
+    """A dropout mask depends on the rows before its own: by trying all masks one would see that an element changed."""
+
+    class Spy(nn.Module):
+        def __init__(self, inner):
+            super().__init__()
+            self.inner, self.seen = inner, []
+
+        def forward(self, x):
+            self.seen.append((torch.initial_seed(), torch.rand(4), np.random.rand(4), random.random()))  # noqa: NPY002
+            return self.inner(x)
+
+    model, data = problem()
+    spy = Spy(model)
+    options = {"rho": 1.0, "steps": 1, "q": 0.5, "sigma": 1.0, "delta": 1e-3, "method": "loop"}
+    trained(spy, data, nn.CrossEntropyLoss(reduction="none"), **options)
+    seed, drawn, by_numpy, _ = spy.seen[-1]
+    torch.manual_seed(seed)
+    assert not torch.isin(drawn, torch.rand(1000)).any()
+    assert not np.isin(by_numpy, np.random.RandomState(seed & 0xFFFFFFFF).rand(1000)).any()
+
+
+def test_every_bit_of_a_long_seed_matters():
+    seen = set()
+    for bit in [None, *range(256)]:
+        with same_draws((1 << 255) ^ (0 if bit is None else 1 << bit)):
+            seen.add((*torch.rand(3).tolist(), *np.random.rand(3).tolist(), random.random()))  # noqa: NPY002
+            torch_first = torch.rand(1000, dtype=torch.float64)
+            assert not np.isin(np.random.rand(1000), torch_first.numpy()).any()  # noqa: NPY002
+    assert len({numbers[:3] for numbers in seen}) == 257
+    assert len({numbers[3:6] for numbers in seen}) == 257
+    assert len({numbers[6] for numbers in seen}) == 257
+
+
+def test_torch_with_a_long_seed_is_still_a_uniform_generator():
+    with same_draws(secrets.randbits(256) | 1 << 255):
+        assert stats.kstest(torch.rand(100_000).numpy(), stats.uniform.cdf).pvalue > 1e-4
+        assert stats.kstest(torch.randn(100_000).numpy(), stats.norm.cdf).pvalue > 1e-4

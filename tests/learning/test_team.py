@@ -6,10 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import torch
 from learning.worker import ALLOCATED, ORDERED, run
 
+from elementdp.learning import LostProcessError
 from elementdp.learning import checkpoint as files
+from elementdp.learning.team import Team
 
 WORKER = [str(Path(__file__).with_name("worker.py"))]
 
@@ -90,3 +93,13 @@ def test_a_lost_process_stops_the_run_and_leaves_the_checkpoint(tmp_path):
     assert "lost.ckpt holds step 4" in output[0][0]
     assert files.unpack((tmp_path / "lost.ckpt").read_bytes(), "lost")["step"] == 4
     assert [path.name for path in tmp_path.iterdir()] == ["lost.ckpt"]
+
+
+def test_a_process_that_never_starts_is_a_lost_one(monkeypatch):
+    def waits(*_, **__):
+        raise torch.distributed.DistStoreError("Timed out after 61 seconds waiting for clients. 1/2 clients joined.")
+
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setattr(torch.distributed, "init_process_group", waits)
+    with pytest.raises(LostProcessError, match="before all of them had started"):
+        Team(torch.device("cpu"), 5.0)

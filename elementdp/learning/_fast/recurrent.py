@@ -48,9 +48,14 @@ class Watch(Protocol):
         """Takes a cell's input, what it brings to the gates, the states before all steps, and a GRU's reset gates."""
 
 
+def has_own_forward(module: nn.Module) -> bool:
+    """Whether a module was given a forward pass of its own, which may compute something else, as a subclass may."""
+    return "forward" in vars(module)
+
+
 def can_unroll(module: nn.Module) -> bool:
     """Whether the steps below are the module's own."""
-    if type(module) not in GATES or not isinstance(module, nn.RNNBase):  # a subclass may compute something else
+    if type(module) not in GATES or not isinstance(module, nn.RNNBase) or has_own_forward(module):
         return False
     return module.proj_size == 0 and (module.dropout == 0 or module.num_layers == 1)
 
