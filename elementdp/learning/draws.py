@@ -38,8 +38,8 @@ def _fill(words: Sequence[int]) -> None:
     """Seed torch's generator with all of these words: by itself it takes 32 bits of a seed, which can all be tried."""
     state = torch.get_rng_state()
     numbers = state.numpy().view(np.uint64)
-    twister = np.random.RandomState([*words, 1]).get_state()[1]
-    numbers[_HEAD : _HEAD + _WORDS] = np.asarray(twister, dtype=np.uint64)
+    twister: Any = np.random.RandomState([*words, 1]).get_state(legacy=False)["state"]  # one more word: numpy's differ
+    numbers[_HEAD : _HEAD + _WORDS] = np.asarray(twister["key"], dtype=np.uint64)
     torch.set_rng_state(state)
 
 
