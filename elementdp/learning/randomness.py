@@ -29,7 +29,7 @@ class Purpose(IntEnum):
 
     SAMPLING = 1
     NOISE = 2
-    PASSES = 3  # dropout and the like, which no promise rests on
+    PASSES = 3  # the seeds of dropout and of rows that are drawn
     BOUNDING = 4  # which elements of a user are kept, once before the first step
 
 

@@ -128,3 +128,21 @@ def test_a_default_that_follows_its_parent_still_does():
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.split() == ["tf32", "ieee"]
+
+
+@pytest.mark.parametrize("method", ["fast", "vectorized", "loop"])
+@pytest.mark.parametrize("memory", [Memory(), Memory(keep=1)], ids=["kept", "in pieces"])
+@pytest.mark.parametrize(("inputs", "outputs"), [(512, 512), (3000, 300), (100_000, 64), (1_000_000, 1)])
+def test_the_norm_of_many_numbers_that_are_alike_is_never_too_small(method, memory, inputs, outputs):
+    """Their rounding errors all point one way: a norm could be a percent too small, and let more than ρ through."""
+    for value in (0.1, 0.3, 0.7):
+        model = nn.Linear(inputs, outputs, bias=False)
+        nn.init.zeros_(model.weight)
+        x, sizes = torch.full((6, inputs), value), (1, 2, 3)
+        clipper = GroupClipper(model, lambda out, factor: out.sum(1) * factor, 1.0, method=method, memory=memory)
+        found = clipper(Batch.of(x, torch.full((6,), value), sizes))
+        exact = float(x[0, 0].double() ** 2) * (inputs * outputs) ** 0.5
+        assert float(found.norms.double().min()) >= exact * (1 - 16 * torch.finfo(torch.float32).eps)
+        assert float(found.norms.double().max()) <= exact * (1 + 1e-4)
+        passed = torch.cat([g.flatten().double() for g in found.gradients]).norm()
+        assert float(passed) <= len(sizes) * 1.0 * (1 + 1e-6)

@@ -17,6 +17,7 @@ from elementdp.learning._fast.products import (
     clean,
     joined,
     kept,
+    lengths,
     merged,
     product_squares,
     smallest_square,
@@ -133,7 +134,7 @@ def _wide_convolution(
                 parts.append(product_squares(grads, unfolded, part))
             else:
                 sums = _in_groups(here, planes, part)
-                squares = torch.linalg.vector_norm(sums, dim=1).square()
+                squares = lengths(sums).square()
                 parts.append(torch.maximum(squares, smallest_square(part.sum(_sizes(here, planes)))))
 
     def weigh(factors: Tensor, spoilt: bool) -> Gradients:

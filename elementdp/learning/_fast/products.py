@@ -16,13 +16,17 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from elementdp.learning._fast.segments import Segments, owners, segment_sums
+from elementdp.learning._fast.segments import Segments, accurate, owners, segment_sums
 
 Gradients = list[tuple[Tensor, Tensor]]
 Weigh = Callable[[Tensor, bool], Gradients]
 """Given a factor per group, and whether some group is to be left out as not finite, the weighted sum of gradients."""
 
 PIECES = 4
+PIECE = 128
+"""So many numbers of a row are squared and added up in their own precision."""
+GRAM_PIECE = 512
+"""So many products of two rows are: what their sum may lose is what a norm is rounded up by."""
 WORTH_ONEDNN = 1 << 20
 """From so many operations on, oneDNN's product is faster than torch's own, call and all."""
 
@@ -78,7 +82,7 @@ def kept(gradients: Gradients) -> Layer:
     """Group gradients small enough to be kept: (parameter, one slice per group)."""
     turned = [values.dim() == 3 and values.mT.is_contiguous() for _, values in gradients]  # kept as they lie in memory
     flat = [(v.mT if t else v).reshape(len(v), -1) for t, (_, v) in zip(turned, gradients, strict=True)]
-    squares = torch.stack([torch.linalg.vector_norm(values, dim=1).square() for values in flat]).sum(0)
+    squares = torch.stack([lengths(values).square() for values in flat]).sum(0)
 
     def weigh(factors: Tensor, spoilt: bool) -> Gradients:
         sums = [factors @ clean(values, factors, spoilt) for values in flat]
@@ -88,6 +92,19 @@ def kept(gradients: Gradients) -> Layer:
         ]
 
     return Layer(squares, weigh)
+
+
+def lengths(values: Tensor) -> Tensor:
+    """The norm of every row.
+
+    torch adds up the squares of a long row in its own precision, and loses so many digits that a norm can come out a
+    percent too small, which would let more than ρ through. So norms of short pieces are found first.
+    """
+    whole = values.shape[1] // PIECE * PIECE
+    pieces = torch.linalg.vector_norm(torch.unflatten(values[:, :whole], 1, (-1, PIECE)), dim=2)
+    rest = torch.linalg.vector_norm(values[:, whole:], dim=1, keepdim=True)
+    size: Tensor = torch.linalg.vector_norm(accurate(torch.cat([pieces, rest], 1)), dim=1)
+    return size.to(values.dtype)
 
 
 def joined(parts: Sequence[Tensor]) -> Tensor:
@@ -225,21 +242,29 @@ def _entries(matrices: tuple[tuple[int, int], ...], device: torch.device) -> tup
     return torch.from_numpy(places).to(device), owners(widths**2).to(device), owners(widths).to(device)
 
 
+def _gram(rows: Tensor) -> Tensor:
+    """The products of all rows with each other. Like norms, long ones are added up from pieces, not to lose digits."""
+    if rows.shape[2] <= GRAM_PIECE:
+        return torch.bmm(rows, rows.mT)
+    return torch.stack([accurate(torch.bmm(r, r.mT)) for r in torch.split(rows, GRAM_PIECE, 2)]).sum(0).to(rows.dtype)
+
+
 def _by_gram(pairs: Sequence[tuple[Tensor, Tensor]], bias: bool) -> Tensor:
-    terms, right = (torch.cat([torch.bmm(t, t.mT).flatten() for t in side]) for side in zip(*pairs, strict=True))
+    terms, right = (torch.cat([_gram(t).flatten() for t in side]) for side in zip(*pairs, strict=True))
     index, entry, owner = _entries(tuple((a.shape[1], len(a)) for a, _ in pairs), terms.device)
     groups = sum(len(a) for a, _ in pairs)
     if bias:
         right.add_(1)
-    lengths = [gram.index_select(0, index).sqrt_() for gram in (terms, right)]
-    squares = segment_sums(terms.mul_(right), entry, groups).clamp_min_(0)
-    size = segment_sums(lengths[0] * lengths[1], owner, groups)
-    numbers = torch.finfo(size.dtype)
-    digits = 2 + max(t.shape[2] for t in pairs[0]) ** 0.5 / 32  # errors of a long sum add up like a random walk
+    roots = [gram.index_select(0, index).sqrt_() for gram in (terms, right)]
+    numbers = torch.finfo(terms.dtype)
+    squares = segment_sums(accurate(terms.mul_(right)), entry, groups).clamp_min_(0)
+    size = segment_sums(accurate(roots[0] * roots[1]), owner, groups)
+    # Each side's product of K numbers, added up in any order, is within K/2 units in the last place of |a_i||a_j|.
+    digits = 4 + sum(min(t.shape[2], GRAM_PIECE) for t in pairs[0]) / 2
     squares.add_(size.square(), alpha=digits * numbers.eps)
-    for hidden, other in zip(pairs[0], reversed(lengths), strict=True):
-        squares.add_(segment_sums(other, owner, groups).square_(), alpha=hidden.shape[2] * numbers.tiny)
-    return torch.maximum(squares, smallest_square(size))
+    for hidden, other in zip(pairs[0], reversed(roots), strict=True):
+        squares.add_(segment_sums(accurate(other), owner, groups).square_(), alpha=hidden.shape[2] * numbers.tiny)
+    return torch.maximum(squares.to(terms.dtype), smallest_square(size.to(terms.dtype)))
 
 
 def _formed(a: Tensor, b: Tensor, bias: bool, keep: int) -> Tensor:
@@ -248,11 +273,11 @@ def _formed(a: Tensor, b: Tensor, bias: bool, keep: int) -> Tensor:
     for i in range(0, len(a), step):
         part = a[i : i + step]
         other = b[i : i + step]
-        found = torch.linalg.vector_norm(part.mT @ other, dim=(1, 2)).square()
-        lengths = torch.linalg.vector_norm(other, dim=2)
+        found = lengths((part.mT @ other).flatten(1)).square()
+        widths = torch.linalg.vector_norm(other, dim=2)
         if bias:
             found += part.sum(1).square().sum(1)
-            lengths = torch.hypot(lengths, torch.ones_like(lengths))
-        size = (torch.linalg.vector_norm(part, dim=2) * lengths).sum(1)
+            widths = torch.hypot(widths, torch.ones_like(widths))
+        size = (torch.linalg.vector_norm(part, dim=2) * widths).sum(1)
         parts.append(torch.maximum(found, smallest_square(size)))
     return torch.cat(parts)

@@ -27,7 +27,7 @@ from elementdp.learning._fast.products import (
     worth_keeping,
 )
 from elementdp.learning._fast.recurrent import RecurrentCell
-from elementdp.learning._fast.segments import Segments, segment_sums
+from elementdp.learning._fast.segments import Segments, accurate, segment_sums
 from elementdp.learning.draws import host_random_state
 
 
@@ -123,8 +123,8 @@ class Lookups:
         return cls(unique // numbers, unique % numbers, sums, len(segments))
 
     def in_groups(self, values: Tensor) -> Tensor:
-        """The sum over each group of one value for each row that it looks up."""
-        return segment_sums(values, self.group, self.groups)
+        """The sum over each group of one value for each row that it looks up; there may be many."""
+        return segment_sums(accurate(values), self.group, self.groups).to(values.dtype)
 
     def layer(self, weight: Tensor) -> Layer:
         """What a rule finds for the table."""

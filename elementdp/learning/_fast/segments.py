@@ -86,6 +86,11 @@ def segment_sums(values: Tensor, owner: Tensor, count: int) -> Tensor:
     return values.new_zeros(count, *values.shape[1:]).index_add_(0, owner, values)
 
 
+def accurate(values: Tensor) -> Tensor:
+    """In float64, for sums of many numbers; there is none on Apple's devices."""
+    return values if values.device.type == "mps" else values.double()
+
+
 def _stretches(sizes: Sequence[int]) -> list[Stretch]:
     stretches: list[Stretch] = []
     row = group = 0
