@@ -81,8 +81,11 @@ def true_against_rate(targets: Sequence[float], rates: Sequence[float], bounds: 
         figure=figure,
         alt="True ε against the sampling rate for the Flickr settings, one panel for each claimed value, one curve for "
         f"each M. Under a claim of {high:g}, from q = {rates[0]:g} to {rates[-1]:g}: {told}.",
-        caption="Flickr settings (n = 8000, T = 40,000), noise set at each q so that the claim is constant. Bands: "
-        "between proved lower and upper bounds.",
+        caption=f"Whether a claim is harmless depends on q and on M. Under a claim of {high:g} the true ε of users with "
+        f"{bounds[-1]} elements is at least {rounded_down(small.low)} at q = {rates[0]:g}; under a claim of "
+        f"{targets[0]:g} that of users with {bounds[0]} is at most {rounded_up(large.up)} at q = {rates[-1]:g}. Flickr "
+        f"settings (n = {setting.users:,}, T = {setting.steps:,}), with the noise set at each q so that the claim is "
+        "constant. Bands lie between proved lower and upper bounds.",
         numbers={
             "acc-small-q": f"{rates[0]:g}",
             "acc-small-true": rounded_down(small.low),
@@ -130,8 +133,8 @@ def price(target: float, rates: Sequence[float]) -> Exhibit:
         alt=f"Noise needed for a true ε = {target:g} over the noise of the printed formula. With sampled users it is "
         f"{users[0]:.3g} times at q = {rates[0]:g} and {users[-1]:.3g} times at q = {rates[-1]:g}, beside a dotted "
         f"line one over the root of q; with sampled pairs it is {cost} throughout.",
-        caption=f"Flickr settings, ε = {target:g}. With sampled pairs, counted exactly, it takes {cost} the noise of "
-        f"the paper's formula.",
+        caption=f"To make ε = {target:g} true takes {users[0]:.3g} times the noise of the paper's formula at "
+        f"q = {rates[0]:g} if users are sampled, and {cost} if pairs are sampled and counted exactly. Flickr settings.",
         header=("q", "users sampled", "pairs sampled"),
         rows=list(zip(rates, users, pairs, strict=True)),
         numbers={"price-users": f"{users[0]:.3g}", "price-pairs": rounded_up(max(pairs))},

@@ -55,7 +55,8 @@ def renyi_orders(said: Distribution, never: Distribution) -> Exhibit:
         figure=figure,
         alt=f"The Rényi divergence rises from {average:.3f} at order 1 towards the worst log likelihood ratio "
         f"{worst:.3f}.",
-        caption="The Rényi divergence of the mechanism that answers yes, no or nothing, at every order.",
+        caption="The Rényi divergence grows with the order, from the average log ratio to the worst one. Here it is that "
+        "of the mechanism that answers yes, no or nothing.",
     )
 
 
@@ -102,8 +103,8 @@ def group_growth(epsilon: float, distances: Sequence[int], small: float = 1e-6) 
         figure=figure,
         alt="Three curves of the growth of δ with the number of changed elements. The linear program's points lie on "
         f"the sharp curve or below it; the printed curve is above it, by a factor {loss:.2f} at D = {distances[-1]}.",
-        caption=f"Group privacy at ε = {epsilon:g}: the printed factor is true and gives away a factor {loss:.3g} at "
-        f"D = {distances[-1]}.",
+        caption=f"The printed factor for group privacy is true, and it is {loss:.3g} times the sharp one at "
+        f"D = {distances[-1]} changed elements (ε = {epsilon:g}).",
     )
 
 
@@ -139,10 +140,10 @@ def composed_levels(counts: Sequence[int], part: tuple[float, float], slack: flo
         "above the "
         f"optimal one. Right: the δ really needed at the printed ε over the printed δ: from {first[5]:.2f} to "
         f"{last[5]:.2f}.",
-        caption=f"Composing mechanisms that are ({part[0]:g}, {part[1]:g})-private, δ₀ = {slack:g}. Left: at k = "
-        f"{last[0]} "
-        f"the printed ε is {last[2] / last[4]:.3g} times the optimal one; “repaired” is the smaller of both parts of "
-        f"the theorem. Right: above the dotted line the printed guarantee is false.",
+        caption=f"The printed composition is loose in ε and false in δ. Left: at k = {last[0]} the printed ε is "
+        f"{last[2] / last[4]:.3g} times the optimal one; “repaired” is the smaller of both parts of the theorem. "
+        f"Right: above the dotted line the printed guarantee is false. Each mechanism is ({part[0]:g}, "
+        f"{part[1]:g})-private; δ₀ = {slack:g}.",
         header=("k", "basic ε", "printed ε", "repaired ε", "optimal ε", "true δ / printed δ"),
         rows=rows,
         numbers={

@@ -141,8 +141,9 @@ def price_of_privacy(words: ZipfWords, counts: Sequence[int], user_counts: Seque
         name="fig-histogram-k-n",
         figure=figure,
         alt=f"Error ratio. Left, against K: {said[0]}; {said[1]}. Right, against n: {said[2]}; {said[3]}.",
-        caption=f"{STAND_IN}. Best ρ of the paper's grid at every point. The last step of the left panel includes the "
-        "passage from √2·ρ to ρ: one-word clusters need half the noise variance.",
+        caption=f"At ε = 4 user level has {gain:.3g} times the squared error of the finest partition. {STAND_IN}, best ρ "
+        "of the paper's grid at every point. In the last step on the left the noise also falls from √2·ρ to ρ: "
+        "one-word clusters need half the variance.",
         header=("K", "n", "ε", "error over error without privacy"),
         rows=rows,
         numbers={"gain": f"{gain:.0f}"},
@@ -180,9 +181,9 @@ def longer_texts(words: ZipfWords, lengths: Sequence[int]) -> Exhibit:
         figure=figure,
         alt=f"Squared error of the frequencies against m at both levels. User level has {first[5]:.3g} times the error "
         f"of element level at m = {first[0]} and {last[5]:.3g} times at m = {last[0]}.",
-        caption=f"{STAND_IN}, ε = 4. The error at the best radius as users contribute more words; from m = {first[0]} "
-        f"to {last[0]} that radius goes from {first[1]:g} to {last[1]:g} at user level and from {first[2]:g} to "
-        f"{last[2]:g} at element level.",
+        caption=f"User level has {first[5]:.3g} times the error of element level for {first[0]} words per user, and "
+        f"{last[5]:.3g} times for {last[0]}. The best radius goes from {first[1]:g} to {last[1]:g} at user level and "
+        f"from {first[2]:g} to {last[2]:g} at element level. {STAND_IN}, ε = 4.",
         header=("m", "best ρ, user", "best ρ, element", "error, user", "error, element", "ratio"),
         rows=rows,
     )
@@ -221,8 +222,9 @@ def chosen_radii(words: ZipfWords, partitions: Sequence[int]) -> Exhibit:
         figure=figure,
         alt="Squared error when ρ is chosen privately, over the error at the best ρ of the grid, for each K: "
         f"{said['shares']} by shares, {said['norms']} by norms.",
-        caption=f"{STAND_IN}, ε = 4, n = {words.n}, m = {words.m}. What the private choice of ρ costs, its budget "
-        "included. On the dotted line ρ is the best of the grid, which looks at users without protection.",
+        caption=f"A private choice of ρ costs {said['norms']} times the error of the best ρ by norms, and "
+        f"{said['shares']} times by shares, its budget included. On the dotted line ρ is the best of the grid, which "
+        f"looks at users without protection. {STAND_IN}, ε = 4, n = {words.n}, m = {words.m}.",
         header=(
             "K",
             "ρ by grid",
@@ -253,6 +255,6 @@ def coordinate_variance(radii: NDArray[np.float64], ratio: NDArray[np.float64]) 
         alt="Ratio of the variance of the projected first count to that of the count itself against ρ: below 1 for "
         f"small ρ, above 1 with a maximum of {ratio.max():.3f} near ρ = {radii[ratio.argmax()]:.2f}, and 1 when "
         "nothing is projected.",
-        caption="Exact enumeration of Multinomial(10, (0.3, 0.7)) with both words in one cluster: the projection can "
-        "add variance to a coordinate.",
+        caption=f"A projection can add variance to a coordinate: here up to {100 * (ratio.max() - 1):.2g} %. Exact "
+        "enumeration of Multinomial(10, (0.3, 0.7)) with both words in one cluster.",
     )

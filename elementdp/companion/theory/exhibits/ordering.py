@@ -80,8 +80,9 @@ def loss_ratios(sizes: Sequence[int], ratios: Mapping[str, Sequence[float]], n: 
         figure=figure,
         alt=f"Exact loss over t² against m: at the printed γ it goes from {printed[0]:.2g} to {printed[-1]:.2g}; at "
         f"the repaired γ it is at most {max(repaired):.1g}.",
-        caption=f"Two groups of equally likely items exactly γ apart, n = {n}, no noise, t = d/e². Above 1 the "
-        f"proposition is false. At the repaired γ no ratio is above {max(repaired):.1g}.",
+        caption=f"At the printed γ the exact loss is up to {max(printed):.2g} times the promised t², and above 1 the "
+        f"proposition is false. At the repaired γ no ratio is above {max(repaired):.1g}. Two groups of equally likely "
+        f"items are exactly γ apart; n = {n}, no noise, t = d/e².",
         numbers={"worst-ratio": f"{printed[-1]:.1f}"},
     )
 
@@ -130,8 +131,10 @@ def needed_gaps(p: float, n: int, user_counts: Sequence[int], item_counts: Seque
         alt="Relative gap needed to order two items, against m and against n. Over the gap without privacy, from the "
         f"fewest to the most users at which it exists: {said['element']} at element level, {said['user']} at user "
         "level.",
-        caption=f"The gap that is put in the right order with probability 95 %, computed exactly, for items of "
-        f"probability near {p:.2g}, ε = 1, δ = 10⁻⁶. Missing points: not even an empty item can be told apart.",
+        caption=f"On the right, element level needs {said['element']} the gap without privacy, and user level "
+        f"{said['user']}. The gap is the smallest that is put in the right order with probability 95 %, computed "
+        f"exactly for items of probability near {p:.2g}; ε = 1, δ = 10⁻⁶. Where a point is missing, not even an empty "
+        "item can be told apart.",
         header=("level", "n", "m", "needed gap / p"),
         rows=rows,
         numbers={f"gap-{label}": text for label, text in said.items()},
