@@ -80,7 +80,7 @@ def loss_ratios(sizes: Sequence[int], ratios: Mapping[str, Sequence[float]], n: 
         figure=figure,
         alt=f"Exact loss over t² against m: at the printed γ it goes from {printed[0]:.2g} to {printed[-1]:.2g}; at "
         f"the repaired γ it is at most {max(repaired):.1g}.",
-        caption=f"At the printed γ the exact loss is up to {max(printed):.2g} times the promised t², and above 1 the "
+        caption=f"At the printed γ the exact loss is up to {max(printed):.1f} times the promised t², and above 1 the "
         f"proposition is false. At the repaired γ no ratio is above {max(repaired):.1g}. Two groups of equally likely "
         f"items are exactly γ apart; n = {n}, no noise, t = d/e².",
         numbers={"worst-ratio": f"{printed[-1]:.1f}"},

@@ -102,10 +102,10 @@ def claimed_against_true(run: SubsampledGaussian, delta: float, bounds: Sequence
         alt=f"ε against M. The claimed value {stated:.2f} and the pair-sampling value {pairs.up:.2f} are flat. The "
         f"true value for sampled users starts at {bands[0].up:.2f} and rises to {bands[-1].up:.2f}; for any number of "
         f"elements it is {revealed.up:.2f}.",
-        caption=f"With users sampled, the true ε grows with the elements of a user, from {bands[0].up:.3g} to "
-        f"{revealed.up:.3g}, and the claim does not know of it. With (user, element) pairs sampled it is "
-        f"{pairs.up:.3g} for every user. The shaded band is between a proved lower and a proved upper bound; "
-        f"T = {run.steps} steps, q = {run.q:g}, σ = {run.sigma:g}.",
+        caption=f"With users sampled, the true ε grows with the elements of a user, up to {rounded_up(revealed.up)}, "
+        f"while the claim stays the same. With (user, element) pairs sampled it is at most {rounded_up(pairs.up)} for "
+        f"every user. The shaded band is between a proved lower and a proved upper bound; T = {run.steps} steps, "
+        f"q = {run.q:g}, σ = {run.sigma:g}.",
         header=("M", "true ε from", "to", "claimed ε", "pairs sampled"),
         rows=[(bound, band.low, band.up, stated, pairs.up) for bound, band in zip(bounds, bands, strict=True)],
         numbers={
