@@ -1,7 +1,7 @@
 """What the book shows: figures, verdict badges, numbers for the prose, and where they came from."""
 
 from elementdp.companion.report.badge import badge
-from elementdp.companion.report.bubbles import bubbles
+from elementdp.companion.report.bubbles import bubbles, promises
 from elementdp.companion.report.commands import run_command
 from elementdp.companion.report.exhibits import present
 from elementdp.companion.report.figures import show
@@ -23,6 +23,7 @@ __all__ = [
     "bubbles",
     "glue",
     "present",
+    "promises",
     "record_result",
     "record_source",
     "run_command",

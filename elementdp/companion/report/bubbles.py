@@ -1,13 +1,14 @@
-"""Conversations drawn as columns of message bubbles, as in the paper's Figure 1."""
+"""Messages drawn as bubbles: conversations as in the paper's Figure 1, and what each promise hides of one person's."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
-from elementdp.companion.style import PALETTE
+from elementdp.companion.style import INK, LOOKS, PALETTE, RULE
 
 
 def bubbles(conversations: Mapping[str, Sequence[str]], below: Mapping[str, Sequence[str]]) -> Figure:
@@ -42,3 +43,24 @@ def _column(axis: Axes, messages: Sequence[str], longest: int) -> None:
     axis.set(xlim=(0, 1), ylim=(longest, 0), xticks=[], yticks=[])
     axis.spines[:].set_visible(False)
     axis.grid(False)
+
+
+def promises(messages: Sequence[str], hidden: Mapping[str, Collection[int]]) -> Figure:
+    """The same messages in a row for each promise, with those filled, by their place, that one unit of it hides."""
+    figure, axis = plt.subplots(figsize=(6.0, 0.95 * len(hidden)))
+    looks = (PALETTE["grey"], LOOKS["element, pairs sampled"].colour, LOOKS["user"].colour)
+    for row, ((title, places), colour) in enumerate(zip(hidden.items(), looks, strict=True)):
+        axis.text(0, row + 0.28, title, fontweight="bold", va="center")
+        for place, message in enumerate(messages):
+            inside = place in places
+            ink = INK if inside else PALETTE["grey"]
+            box = FancyBboxPatch(
+                (place + 0.04, row + 0.48), 0.92, 0.36, boxstyle="round,pad=0,rounding_size=0.1", mutation_aspect=1.1,
+                facecolor=to_rgba(colour, 0.35) if inside else "none", edgecolor=colour if inside else RULE,
+            )  # fmt: skip
+            axis.add_patch(box)
+            axis.text(place + 0.5, row + 0.66, message, ha="center", va="center", color=ink)
+    axis.set(xlim=(0, len(messages)), ylim=(len(hidden), 0), xticks=[], yticks=[])
+    axis.spines[:].set_visible(False)
+    axis.grid(False)
+    return figure

@@ -42,8 +42,8 @@ def show_counterexample(odds: Fraction, q: Fraction, *, depth: int = 12) -> None
         figure=figure,
         alt=f"The largest likelihood ratio rises from {ratios[0]:.3g} at K = 1, which is printed, to {ratios[-1]:.3g} "
         f"at K = {depth}, towards {float(odds):g}.",
-        caption="When one coin decides for all K elements, the likelihood ratio grows with K, from what the paper prints "
-        f"towards what there is without sampling. It begins with q = {q} and odds {odds} to 1.",
+        caption="When one coin decides for all K elements, the likelihood ratio grows with K, from what the paper "
+        f"prints towards what there is without sampling. It begins with q = {q} and odds {odds} to 1.",
     )
     show_live("counterexample", exhibit, {"q": q, "odds": odds, "K": 2})
 
@@ -89,8 +89,8 @@ def show_histogram_error(n: int, m: int, epsilon: float) -> None:
         figure=figure,
         alt=f"Squared error against ρ, as sampling, bias and noise. It is least near ρ = "
         f"{radii[best]:g}: {total[best]:.3g}.",
-        caption=f"A small radius costs bias, and a large one costs noise. The figure adds up the parts of the error for "
-        f"{WORDS} Zipf words, each an element; δ = {DELTA:g}. It begins with n = {n} users of m = {m} words and "
+        caption="A small radius costs bias, and a large one costs noise. The figure adds up the parts of the error "
+        f"for {WORDS} Zipf words, each an element; δ = {DELTA:g}. It begins with n = {n} users of m = {m} words and "
         f"ε = {epsilon:g}.",
     )
     show_live("histogram", exhibit, {"rho": int(radii[best]), "n": n, "m": m, "epsilon": f"{epsilon:g}"})

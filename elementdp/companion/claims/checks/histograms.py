@@ -58,13 +58,13 @@ def histogram_privacy(effort: Effort, seed: int, factor: Callable[[int], float] 
         again = delta_by_quadrature(1.0, es / math.sqrt(factor(words) * paper_variance(1.0, 1e-6)))
         facts += [
             printed(
-                f"{words} word(s) a cluster: brute force gives es = {es:.5g} ρ. (i) the exact divergence is "
+                f"{words} {'word' if words == 1 else 'words'} a cluster: brute force gives es = {es:.5g} ρ. (i) the exact divergence is "
                 f"{level:.4g} of ε.",
                 level <= 1 + 1e-12,
                 promised_delta=0.0,
             ),
             printed(
-                f"{words} word(s) a cluster, (ii): the exact δ is up to {max(usual.values()):.3g} times the δ asked "
+                f"{words} {'word' if words == 1 else 'words'} a cluster, (ii): the exact δ is up to {max(usual.values()):.3g} times the δ asked "
                 f"for in {len(usual)} cases; at (1, 10⁻⁶) it is {1e-6 * usual[1.0, 1e-6]:.4g} (closed form), "
                 f"{again:.4g} (quadrature).",
                 max(usual.values()) <= 1,

@@ -81,8 +81,8 @@ def true_against_rate(targets: Sequence[float], rates: Sequence[float], bounds: 
         figure=figure,
         alt="True ε against the sampling rate for the Flickr settings, one panel for each claimed value, one curve for "
         f"each M. Under a claim of {high:g}, from q = {rates[0]:g} to {rates[-1]:g}: {told}.",
-        caption=f"Whether a claim is harmless depends on q and on M. Under a claim of {high:g} the true ε of users with "
-        f"{bounds[-1]} elements is at least {rounded_down(small.low)} at q = {rates[0]:g}; under a claim of "
+        caption=f"Whether a claim is harmless depends on q and on M. Under a claim of {high:g} the true ε of users "
+        f"with {bounds[-1]} elements is at least {rounded_down(small.low)} at q = {rates[0]:g}; under a claim of "
         f"{targets[0]:g} that of users with {bounds[0]} is at most {rounded_up(large.up)} at q = {rates[-1]:g}. Flickr "
         f"settings (n = {setting.users:,}, T = {setting.steps:,}), with the noise set at each q so that the claim is "
         "constant. Bands lie between proved lower and upper bounds.",

@@ -55,8 +55,8 @@ def renyi_orders(said: Distribution, never: Distribution) -> Exhibit:
         figure=figure,
         alt=f"The Rényi divergence rises from {average:.3f} at order 1 towards the worst log likelihood ratio "
         f"{worst:.3f}.",
-        caption="The Rényi divergence grows with the order, from the average log ratio to the worst one. Here it is that "
-        "of the mechanism that answers yes, no or nothing.",
+        caption="The Rényi divergence grows with the order, from the average log ratio to the worst one. Here it is "
+        "that of the mechanism that answers yes, no or nothing.",
     )
 
 

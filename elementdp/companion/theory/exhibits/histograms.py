@@ -141,8 +141,8 @@ def price_of_privacy(words: ZipfWords, counts: Sequence[int], user_counts: Seque
         name="fig-histogram-k-n",
         figure=figure,
         alt=f"Error ratio. Left, against K: {said[0]}; {said[1]}. Right, against n: {said[2]}; {said[3]}.",
-        caption=f"At ε = 4 user level has {gain:.0f} times the squared error of the finest partition. {STAND_IN}, best ρ "
-        "of the paper's grid at every point. In the last step on the left the noise also falls from √2·ρ to ρ: "
+        caption=f"At ε = 4 user level has {gain:.0f} times the squared error of the finest partition. {STAND_IN}, best "
+        "ρ of the paper's grid at every point. In the last step on the left the noise also falls from √2·ρ to ρ: "
         "one-word clusters need half the variance.",
         header=("K", "n", "ε", "error over error without privacy"),
         rows=rows,

@@ -55,7 +55,7 @@ def wasted(deltas: Sequence[float]) -> Exhibit:
         figure=figure,
         alt="Printed over least variance against ε, with a small jump at ε = 1 where the 1/ε term comes in. From ε = "
         f"{grid[0]:g} to {grid[-1]:g}: {'; '.join(ends)}.",
-        caption=f"The variance of the paper's formula is {least:.2f} to {most:.2f} times the least one that is private. "
+        caption=f"The variance of the paper's formula is {least:.2f} to {most:.2f} times the least that is private. "
         "The jump is the term \\(1\\{\\varepsilon>1\\}/\\varepsilon\\).",
         numbers={"waste": f"{wasted_variance(1.0, 1e-6):.2f}"},
     )
