@@ -53,19 +53,19 @@ def histogram_privacy(effort: Effort, seed: int, factor: Callable[[int], float] 
     found = {1: brute_sensitivity([0, 1], rho, 4) / rho, 2: brute_sensitivity([0, 0], rho, 4) / rho}
     exactly_m = brute_sensitivity([0, 0, 1], rho, 3, m=3) / rho
     for words, es in found.items():
+        cluster = f"{words} word{'s' * (words > 1)} a cluster"
         level = es**2 / (2 * factor(words))
         usual = {case: _ratio(es, factor(words), *case) for case in _USUAL}
         again = delta_by_quadrature(1.0, es / math.sqrt(factor(words) * paper_variance(1.0, 1e-6)))
         facts += [
             printed(
-                f"{words} {'word' if words == 1 else 'words'} a cluster: brute force gives es = {es:.5g} ρ. (i) the exact divergence is "
-                f"{level:.4g} of ε.",
+                f"{cluster}: brute force gives es = {es:.5g} ρ. (i) the exact divergence is {level:.4g} of ε.",
                 level <= 1 + 1e-12,
                 promised_delta=0.0,
             ),
             printed(
-                f"{words} {'word' if words == 1 else 'words'} a cluster, (ii): the exact δ is up to {max(usual.values()):.3g} times the δ asked "
-                f"for in {len(usual)} cases; at (1, 10⁻⁶) it is {1e-6 * usual[1.0, 1e-6]:.4g} (closed form), "
+                f"{cluster}, (ii): the exact δ is up to {max(usual.values()):.3g} times the δ asked for in "
+                f"{len(usual)} cases; at (1, 10⁻⁶) it is {1e-6 * usual[1.0, 1e-6]:.4g} (closed form), "
                 f"{again:.4g} (quadrature).",
                 max(usual.values()) <= 1,
                 promised_delta=1e-9,
