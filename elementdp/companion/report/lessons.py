@@ -61,8 +61,8 @@ def show_distances(one: str, other: str, epsilon: float) -> None:
         name="live-distances",
         figure=figure,
         alt=f"How far apart “{one}” and “{other}” are: {said}.",
-        caption="The coarser the elements, the closer the two users: their distance for three kinds of elements. It "
-        f"begins with “{one}” and “{other}”.",
+        caption="The coarser the elements, the closer the two users. The figure begins with users who say "
+        f"“{one}” and “{other}”.",
     )
     show_live("distances", exhibit, {"one": one, "other": other, "epsilon": f"{epsilon:g}"})
 
