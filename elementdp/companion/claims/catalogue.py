@@ -111,7 +111,7 @@ eqn:heavyhittersloss | mechanisms/heavy-hitters
 
 heavy-hitters-utility | Proposition 1 | The gap that orders two items
 proposition:heavyhitters | mechanisms/heavy-hitters
-  The expected ordering loss is at most t² once γ exceeds the larger of three printed terms.
+  The expected ordering loss is at most t² once γ exceeds the largest of three printed terms.
 
 histogram-privacy | Lemma 3.2 | Private projected histogram
 lem:dp-truncation-cluster | mechanisms/histograms

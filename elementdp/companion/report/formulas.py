@@ -6,9 +6,13 @@ import re
 _BRACED = r"\{((?:[^{}]|\{[^{}]*\})*)\}"
 _BRACKETED = r"\(((?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\)"
 _RAISED = re.compile(rf"\^(?:{_BRACED}|{_BRACKETED}|([-−+]?\w+(?:\.\w+)*|∞|\*))")
-_LOWERED = re.compile(rf"((?:[α-ωΑ-Ω]|(?<![\w`])m?[A-Za-zÀ-ſ])[²³⁻¹⁺]*)_(?:{_BRACED}|(\w+))")
+_LOWERED = re.compile(rf"((?:[α-ωΑ-Ω]|(?<![\w`])m?[A-Za-zÀ-ſ])[²³⁻¹⁺]*)_(?:{_BRACED}|([^\W²³¹]+))")
 _ROOT = re.compile(rf"√(?:{_BRACKETED}|(\w))")
 _MINUS = re.compile(r"(?<=[^\s-]) - (?=[^\s-])")
+# A hyphen between a letter or a bracket and a number or a letter is a minus; in words and dates it stays.
+_HYPHEN = re.compile(
+    r"(?:(?<=[α-ω)}])|(?<=\b[A-Za-z])|(?<=_[a-z]))-(?=\d|[α-ωA-Za-z](?:\b|_))|(?<=\b\d)-(?=[α-ωA-Za-z](?:\b|_))"
+)
 _SCIENTIFIC = re.compile(r"(?<![\w.])(\d(?:\.\d+)?)e([-+]?)0*(\d+)(?!\w)")
 _AS_IT_IS = re.compile(r"(\\\(.*?\\\)|<code>.*?</code>|<[^>]*>)", re.DOTALL)
 
@@ -25,10 +29,14 @@ def typeset(markup: str) -> str:
 
 
 def _typeset(text: str) -> str:
-    powers = _SCIENTIFIC.sub(_power, _MINUS.sub(" − ", text))
-    raised = _RAISED.sub(lambda found: f"<sup>{next(filter(None, found.groups()))}</sup>", powers)
+    powers = _SCIENTIFIC.sub(_power, _HYPHEN.sub("−", _MINUS.sub(" − ", text)))
+    raised = _RAISED.sub(lambda found: f"<sup>{_signed(next(filter(None, found.groups())))}</sup>", powers)
     rooted = _ROOT.sub(lambda found: f'√<span class="edp-root">{found[1] or found[2]}</span>', raised)
     return _LOWERED.sub(lambda found: f"{found[1]}<sub>{found[2] or found[3]}</sub>", rooted)
+
+
+def _signed(exponent: str) -> str:
+    return "−" + exponent[1:] if exponent.startswith("-") else exponent
 
 
 def _power(found: "re.Match[str]") -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from elementdp.audit.experiment import Audited
 from elementdp.audit.mixtures import Mixture, leading_coefficient, renyi, user_sampled
 from elementdp.companion.exhibit import Exhibit
-from elementdp.companion.style import LOOKS, NEIGHBOURS, PRINTED, power_of_ten
+from elementdp.companion.style import LOOKS, NEIGHBOURS, PRINTED, plain_ticks, power_of_ten
 from elementdp.companion.theory.symmetrised import DIRECTIONS, composed_epsilon, curves, step_pair
 from elementdp.privacy import (
     Sampler,
@@ -43,9 +43,9 @@ def two_densities(q: float = 0.3, sigma: float = 2.0) -> Exhibit:
         figure=figure,
         alt="Two panels of densities for the two values of the secret. With r = 0 both curves are one hump and nearly "
         "agree; with r = 9 each has a second hump far right, and the second humps are visibly shifted.",
-        caption=f"What one step shows (q = {q:g} and σ = {sigma:g} for visibility). Left, the printed pair: "
-        "participation is hidden under the common hump. Right, nine other elements: outputs on the right come from "
-        "steps with the user, and there is no common part.",
+        caption="What one step shows for each value of the secret. With r = 0, the printed pair, participation is "
+        "hidden under the common hump. With r = 9, nine other elements, outputs on the right come from steps with the "
+        f"user, and have no common part. So that this can be seen, q = {q:g} and σ = {sigma:g}.",
     )
 
 
@@ -89,6 +89,7 @@ def claimed_against_true(run: SubsampledGaussian, delta: float, bounds: Sequence
     axis.set(xscale="log", yscale="log", xlabel="most elements M of a user", ylabel=f"ε at δ = {power_of_ten(delta)}")
     axis.set_xticks(bounds, [str(bound) for bound in bounds])
     axis.minorticks_off()
+    plain_ticks(axis.yaxis)
     figure.legend(loc="outside lower center", ncols=1)
     above = [bound for bound, band in zip(bounds, bands, strict=True) if band.low > stated]
     broken = (
