@@ -22,7 +22,14 @@ RULES = [
 ]  # fmt: skip
 """What axe-core is asked: titles, text alternatives, names of controls, headings in order, contrast."""
 SMALLEST = 9  # pixels: text in a figure, on a phone
-DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+DESKTOP, PHONE, SMALL_PHONE = (
+    {"width": 1280, "height": 900},
+    {"width": 390, "height": 844},
+    {"width": 360, "height": 740},
+)
+SIDEWAYS = """() => [...document.querySelectorAll('.edp-figure')]
+    .filter(e => e.checkVisibility() && e.scrollWidth > e.clientWidth + 1).map(e => e.id || e.innerText.slice(0, 60))"""
+"""The figures that scroll sideways."""
 
 SEEN = """() => {
     const visible = e => e.checkVisibility();
@@ -96,6 +103,9 @@ def test_page(opened: Opened, page_name: str) -> None:
     assert seen.pop("scroll") <= 0
     assert not {name: found for name, found in seen.items() if found}
     assert not accessibility(page)
+    if page.viewport_size == PHONE:
+        page.set_viewport_size(SMALL_PHONE)
+        assert not page.evaluate(SIDEWAYS)
 
 
 def accessibility(page: Page) -> list[dict[str, Any]]:

@@ -13,8 +13,10 @@ from elementdp.companion.report.formulas import formula_html, typeset
      ("Tε_α(q), σ²_std", "Tε<sub>α</sub>(q), σ²<sub>std</sub>"), ("δ = n^-1.1.", "δ = n<sup>−1.1</sup>."),
      ("1e-06, 5.09e-5; 2e4", "10<sup>−6</sup>, 5.09 · 10<sup>−5</sup>; 2 · 10<sup>4</sup>"),
      (r"\(x_i^2\) and x^2", r"\(x_i^2\) and x<sup>2</sup>"), ("a1e-06b 0x1e5", "a1e-06b 0x1e5"),
-     ("4^-t q_j², f-privacy, CIFAR-10 2026-11-18", "4<sup>−t</sup> q<sub>j</sub>², f-privacy, CIFAR-10 2026-11-18"),
-     ("(1-q)N, n(q_i-q_j)", "(1−q)N, n(q<sub>i</sub>−q<sub>j</sub>)"), ("Ĥ_j - Ĥ_l", "Ĥ<sub>j</sub> − Ĥ<sub>l</sub>"), ("--q - x", "--q − x"),
+     ("4^-t q_j²", "4<sup>−t</sup> q<sub>j</sub>²"), ("f-privacy, CIFAR-10, 2026-11-18",) * 2,
+     ("(1-q)N, n(q_i-q_j)", "(1−q)N, n(q<sub>i</sub>−q<sub>j</sub>)"),
+     ("Ĥ_j - Ĥ_l", "Ĥ<sub>j</sub> − Ĥ<sub>l</sub>"),
+     ("--q - x", "--q − x"),
      ("mp_j, θ⁺_k", "mp<sub>j</sub>, θ⁺<sub>k</sub>"),
      ("m√(p/(nm))", 'm√<span class="edp-root">p/(nm)</span>'), ("√L", '√<span class="edp-root">L</span>')],
 )  # fmt: skip
