@@ -8,7 +8,7 @@ from elementdp.companion.book.docstrings import typeset_docstring
 @pytest.mark.parametrize(
     ("line", "shown"),
     [
-        ("α_k = α₀ k^(-β)", r"α\ :sub:`k`\  = α₀ k\ :sup:`-β`\ "),
+        ("α_k = α₀ k^(-β)", r"α\ :sub:`k`\  = α₀ k\ :sup:`−β`\ "),
         ("(to 1e-4, rounded up)", r"(to 10\ :sup:`−4`\ , rounded up)"),
         (":param n_users: e^ε of ``n_users``", r":param n_users: e\ :sup:`ε`\  of ``n_users``"),
         (r"at :math:`x_i^{2}` or ``x_i``", r"at :math:`x_i^{2}` or ``x_i``"),
