@@ -50,8 +50,9 @@ def lemma_curves(problem: Population, setting: NoisySteps, measured: Mapping[int
         figure=figure,
         alt=f"Six curves on log axes, {falling} of them falling from the first size to the last, each beside a dotted "
         "line with the predicted slope.",
-        caption=f"The lemmas (β = {setting.beta:g}, σ = {setting.sigma:g}, proximal model, projected after the noise); "
-        "dotted: the rate of the proof, logarithms aside.",
+        caption=f"{falling} of the {len(rows)} terms that the lemmas bound fall from the first size to the last. "
+        f"Dotted: the rate of the proof, logarithms aside; β = {setting.beta:g}, σ = {setting.sigma:g}, proximal "
+        "model, projected after the noise.",
         header=("term", "in the paper", "predicted power of k", "measured"),
         rows=rows,
         fold="The powers of k",
@@ -85,8 +86,9 @@ def recursion_picture(problem: Population, alpha: float = 0.05) -> Exhibit:
         figure=figure,
         alt=f"Mean squared distance from θ̂ after one step from there, against σ. It passes the printed bound, which "
         f"is flat, at σ = {beyond:g}, and stays below the repaired one for every σ shown.",
-        caption=f"One step of size α = {alpha:g} from θ_k = θ̂, where c₀ plays no part; exact sums over the logistic "
-        f"problem, whose population stands for the sample.",
+        caption=f"From σ = {beyond:g} on the exact mean is above the printed bound; the repaired bound holds. One step "
+        f"of size α = {alpha:g} from θ_k = θ̂, where c₀ plays no part; exact sums over the logistic problem, whose "
+        "population stands for the sample.",
         numbers={"asy-beyond": f"{beyond:g}"},
     )
 
@@ -103,7 +105,7 @@ def multiplier_table(problem: Population, rng: np.random.Generator, n: int = 400
         rows.append(row)
     return Exhibit(
         name="tab-multipliers",
-        caption=f"Variance of the multiplier sum in units of Σ, n = {n}",
+        caption=f"Only the scaling by √(n/k) gives Σ at every γ. Variance of the multiplier sum in units of Σ, n = {n}",
         header=("γ", "√(n/k): exact", "simulated", "√(k/n): exact", "simulated"),
         rows=rows,
     )

@@ -121,9 +121,9 @@ class SimulatedGrid:
             figure=figure,
             alt="Stacked bars of the variance against passes for both problems: the sample's part stays 1, those of "
             "draws and noise shrink like one over the passes; dots of simulated runs lie near the tops.",
-            caption="The variance of the average of noisy steps over that of the best estimator, by its three parts; "
-            f"β = {beta:g}, σ = {sigma:g}. Bars: the limit of Theorem 1. Dots: {self.replications} runs each with "
-            f"n = {self.n}, and their 99% simulation error.",
+            caption="More passes shrink the parts that come from draws and from noise, and never the sample's. Variance "
+            f"over that of the best estimator; β = {beta:g}, σ = {sigma:g}. Bars: the limit of Theorem 1. Dots: "
+            f"{self.replications} runs each with n = {self.n}, and their 99% simulation error.",
             header=("problem", "passes γ", *names, "simulated in all"),
             rows=rows,
         )
@@ -149,10 +149,9 @@ class SimulatedGrid:
             alt="Clouds of scaled errors of the robust problem for gamma one half and four with the theorem's 95% "
             "ellipse, "
             f"which holds {held[0]:.0%} and {held[1]:.0%} of the runs, and the dashed ellipse of the best covariance.",
-            caption="Scaled errors of independent runs, robust problem, σ = 2, β = 0.75. The solid ellipse should "
-            "hold 95% "
-            f"of the dots; it holds {held[0]:.1%} (left) and {held[1]:.1%} (right). Dashed: what any method is left "
-            f"with.",
+            caption="The solid ellipse should hold 95% of the dots; it holds "
+            f"{held[0]:.1%} (left) and {held[1]:.1%} (right). Scaled errors of independent runs, robust problem, "
+            "σ = 2, β = 0.75. Dashed: the ellipse of the best possible method.",
             numbers={"asy-held-few": f"{held[0]:.0%}", "asy-held-many": f"{held[1]:.0%}"},
         )
 
@@ -172,6 +171,7 @@ class SimulatedGrid:
         panels[1].legend()
         every = [(c, over_limit(c), over_limit(c, c.finite)) for cells in self.cells.values() for c in cells]
         farthest, counts = max(every, key=lambda row: row[2]), self._kept(level)
+        count, finite, limit = (sum(row[place] for row in counts) for place in (1, 2, 3))
         spread = "; ".join(
             f"at gamma {g:g} simulated {_span(r[1] for r in every if r[0].gamma == g)}, linearised "
             f"{_span(r[2] for r in every if r[0].gamma == g)}"
@@ -182,9 +182,9 @@ class SimulatedGrid:
             figure=figure,
             alt="Ratio of simulated to limiting variance in all cells, and the linearised prediction as a dash: "
             f"{spread}. Grey band: simulation error of {band:.0%}.",
-            caption="Simulated variance over the limit (dots; three σ side by side) and the linearised prediction at "
-            f"n = {self.n} (dashes). Grey: 99% simulation error of one dot, ±{band:.0%}; all dots of a panel share "
-            f"their samples, so they err together.",
+            caption=f"The linearised law (dashes) fits in {finite} of {count} cells, the limit (1) in {limit}. Dots: "
+            f"simulated variance over the limit, three σ side by side, n = {self.n}. Grey: 99% simulation error of one "
+            f"dot, ±{band:.0%}; all dots of a panel share their samples, so they err together.",
             header=("problem", "cells", "linearised law kept", "limit kept", "normality kept"),
             rows=counts,
             fold=f"Tests at level {level:g} per column and problem",
@@ -193,9 +193,9 @@ class SimulatedGrid:
                 "asy-far-ratio": f"{farthest[2]:.2f}",
                 "asy-far-gamma": f"{farthest[0].gamma:g}",
                 "asy-far-beta": f"{farthest[0].setting.beta:g}",
-                "asy-cells": sum(row[1] for row in counts),
-                "asy-kept-finite": sum(row[2] for row in counts),
-                "asy-kept-limit": sum(row[3] for row in counts),
+                "asy-cells": count,
+                "asy-kept-finite": finite,
+                "asy-kept-limit": limit,
                 "asy-level": f"{level:g}",
             },
         )
@@ -233,8 +233,8 @@ class SimulatedGrid:
             alt="Quantile plots of eight projections for two values of gamma in both problems, at the hardest cell, "
             "beta "
             f"0.9 and sigma 2; between the quantiles −2 and 2 no line is farther than {off:.2f} from the diagonal.",
-            caption="Eight projections per line style, β = 0.9, σ = 2, the hardest corner of the grid; standardised by "
-            "the linearised law.",
+            caption=f"Between −2 and 2 the runs are normal to within {off:.2f}, in the hardest corner of the grid "
+            "(β = 0.9, σ = 2). Eight projections per line style, standardised by the linearised law.",
             numbers={"asy-off": f"{off:.2f}"},
         )
 
@@ -262,7 +262,8 @@ class SimulatedGrid:
             figure=figure,
             alt="Variance relative to the optimum against the number of passes, beside the curve one plus one over "
             f"gamma. Robust problem, curve in brackets: {told}.",
-            caption="The efficiency factor, seen: σ = 0, β = 0.55, bars are 99% simulation error.",
+            caption="Without noise the simulated variance follows the curve 1 + 1/γ; σ = 0, "
+            f"β = {min(STEP_SIZES):g}, bars are 99% simulation error.",
             numbers={"asy-one-pass": f"{seen['robust'][GAMMAS.index(1.0)]:.2f}"},
         )
 
@@ -290,7 +291,8 @@ def models_table(problem: Population, n: int, replications: int, rng: np.random.
         rows.append([model.value, found[-1], cell.against_finite.pvalue, cell.normality, cell.shift])
     return Exhibit(
         name="tab-models",
-        caption=f"Robust problem, n = k = {n}, β = 0.75, σ = ½, {replications} runs "
+        caption=f"Every model has {_span(found)} times the variance of the one limit. Robust problem, n = k = {n}, "
+        f"β = 0.75, σ = ½, {replications} runs "
         f"(±{simulation_error(replications):.0%})",
         header=("model", "variance / limit", "p, covariance", "p, normality", "bias in sd"),
         rows=rows,
@@ -343,10 +345,9 @@ def approach(
         figure=figure,
         alt="Left: the relative distance of the covariance from its limit against n. Right: the bias in standard "
         f"deviations, from the smallest to the largest n: {shifted}, each within {2 / np.sqrt(replications):.2f}.",
-        caption="Logistic problem, γ = 1, σ = ½. Lines on the left: linearised law, exact. Right: bars are two "
-        "standard "
-        "errors; the proof bounds the bias by n^(1/2−β) up to logarithms. Marks: simulation. Below the dotted lines "
-        "there is only simulation error.",
+        caption="Small β leaves a bias, large β a wrong covariance, and both fade slowly. Logistic problem, γ = 1, "
+        "σ = ½. Lines on the left: linearised law, exact. Marks: simulation. Right: bars are two standard errors; the "
+        "proof bounds the bias by n^(1/2−β) up to logarithms. Below the dotted lines there is only simulation error.",
         numbers={"asy-rates": told},
     )
 
@@ -361,7 +362,8 @@ def timid_table(problem: Population, sizes: Sequence[int], replications: int, rn
     ]
     return Exhibit(
         name="tab-timid",
-        caption="The logistic problem with β = 0.9, σ = 2, our α₀ and a third of it: same theorem, same limit",
+        caption=f"With a third of our α₀ the variance is {rows[1][2]:.2g} and {rows[3][2]:.2g} times the same limit. "
+        "Logistic problem, β = 0.9, σ = 2.",
         header=("n = k", "α₀", "variance / limit", "bias in sd"),
         rows=rows,
         numbers={"timid-n": f"{sizes[0]:,}", "timid-small": f"{rows[1][2]:.2g}", "timid": f"{rows[3][2]:.2g}"},

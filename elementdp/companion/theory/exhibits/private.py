@@ -68,9 +68,9 @@ def sampler_laws(n: int, m: int, replications: int, rng: np.random.Generator) ->
         name="fig-sampler-laws",
         figure=figure,
         alt=f"Variance of the first coordinate under three samplers, simulated and (linearised): {told}.",
-        caption=f"Three ways to sample, two populations; n = {n}, m = {m}, γ = ½, σ = ½, {replications} runs. Marks: "
-        "simulated, with 99% simulation error. Grey bars: the linearised law at this n. How one samples users does not "
-        "matter; sampling pairs helps or hurts as the elements of a user agree or not.",
+        caption="How one samples users does not matter; sampling pairs has less variance where a user's elements pull "
+        "together, and more where they pull apart. Marks: simulated, with 99% simulation error. Grey bars: the "
+        f"linearised law at this n. n = {n}, m = {m}, γ = ½, σ = ½, {replications} runs.",
         header=("elements pull", "sampling", "simulated", "linearised at n", "limit", "p, covariance", "p, normality"),
         rows=rows,
         numbers={f"laws-{world}": f"{cost:.2f}" for world, cost in costs.items()},
@@ -126,7 +126,8 @@ def measured_constant(levels: Sequence[float], sizes: Sequence[int], m: int, del
     allowed = max((ratio for level, ratio in ratios.items() if level**2 >= 2), default=math.nan)
     return Exhibit(
         name="tab-measured-constant",
-        caption="The O(1) of the proposition, measured with pairs sampled: the true ε over the printed ε(σ)",
+        caption=f"Where σ² ≥ 2 the O(1) of the proposition is at most {rounded_up(allowed)}: the true ε with pairs "
+        "sampled over the printed ε(σ)",
         header=("σ", *(f"{what}, n = {n:,}" for n in sizes for what in ("true ε", "over ε(σ)"))),
         rows=rows,
         numbers={
@@ -212,7 +213,8 @@ def partition_optima() -> Exhibit:
     rows = [[name, *("({:.4f}, {:.4f})".format(*group[name].optimum) for group in (well, bad))] for name in PARTITIONS]
     return Exhibit(
         name="tab-partition-optima",
-        caption="Where the element-level risk is smallest (exact enumeration)",
+        caption="A right model moves only if labels are split, a wrong one with every partition that reweights: where "
+        "the element-level risk is smallest (exact enumeration)",
         header=("partition", "θ*, model right", "θ*, model wrong"),
         rows=rows,
         numbers={"glm-shift": f"{case_control_shift():.4f}"},
@@ -272,8 +274,9 @@ def two_elements_table() -> Exhibit:
         rows.append([name, *(value for one in found for value in (one.information, one.variance))])
     return Exhibit(
         name="tab-two-elements",
-        caption="Two elements, four ways (covariates numbered 1 to 4), for users with one or three points and with "
-        "three each; traces, exact",
+        caption="Which of two partitions has more information depends on what is joined, not on how many elements there "
+        "are. Two elements, four ways (covariates numbered 1 to 4), for users with one or three points and with three "
+        "each; traces, exact",
         header=("elements", "information, 1 or 3", "variance, 1 or 3", "information, 3", "variance, 3"),
         rows=rows,
     )
