@@ -252,10 +252,9 @@ def partition_picture() -> Exhibit:
         figure=figure,
         alt=f"With users of one or three points the asymptotic variance falls to {changes[0][2]:.2f} of its value as "
         f"elements are split; with three points each it rises to {changes[1][1]:.2f}. The information rises in both.",
-        caption="The same model under finer partitions. Left: users with few and many points; splitting lets the "
-        "latter count for more, and the variance falls. Right: all users alike; uneven splitting weights points "
-        "unequally, and "
-        "the variance rises. The Hessian (information) rises with every refinement, so it alone says nothing.",
+        caption="Splitting elements may lower the variance or raise it; the information (the Hessian) rises in either "
+        "case, so it alone says nothing. Left: users with few and many points; splitting lets the latter count for "
+        "more. Right: all users alike; uneven splitting weights points unequally.",
         numbers={
             "glm-tied": f"{float(tied[False].optimum[0]):.3f}",
             "glm-split": f"{abs(float(tied[True].optimum[0])):.0f}",

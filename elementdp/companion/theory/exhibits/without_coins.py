@@ -116,9 +116,10 @@ def epsilon_against_epochs(epochs: Sequence[int], batches: int, sigma: float, de
         alt=f"ε against epochs, both logarithmic, for {', '.join(ways)}. At {epochs[-1]} epochs: "
         + ", ".join(f"{way} {curves[way][-1]:.3g}" for way in ways)
         + ".",
-        caption=f"ε at δ = {delta:g} for one element replaced, users with any number of elements; σ = {sigma:g}, "
-        f"{batches} batches, or rate 1/{batches}. Noise that is correlated over {bands} steps disturbs the "
-        "sums of all steps so far as much as the others'.",
+        caption=f"At equal noise and {epochs[-1]} epochs, ε goes from {min(each[-1] for each in curves.values()):.3g} "
+        f"to {max(each[-1] for each in curves.values()):.3g} with the way. One element replaced, users with any number "
+        f"of elements; δ = {delta:g}, σ = {sigma:g}, {batches} batches, or rate 1/{batches}. Noise that is correlated "
+        f"over {bands} steps is scaled to disturb the sums of all steps so far as much as independent noise.",
         header=["epochs", *ways],
         rows=[(count, *(rounded_up(curves[way][i]) for way in ways)) for i, count in enumerate(epochs)],
     )
@@ -138,9 +139,11 @@ def noise_against_epochs(epochs: Sequence[int], batches: int, epsilon: float, de
         alt=f"Effective noise against epochs, both logarithmic, for {', '.join(ways)}. At {epochs[-1]} epochs: "
         + ", ".join(f"{way} {curves[way][-1]:.3g}" for way in ways)
         + ".",
-        caption=f"The noise that each way takes for ε = {epsilon:g} at δ = {delta:g}, one element replaced, users with "
-        f"any number of elements; {batches} batches, or rate 1/{batches}. Correlated noise (over {bands} steps) "
-        "is given as the σ of independent noise that disturbs the sums of all steps so far as much.",
+        caption=f"Users sampled take {_factors(curves[USERS], curves[PAIRS])} times the noise of pairs sampled, and a "
+        f"fixed order with correlated noise {_factors(curves[CORRELATED], curves[PAIRS])} times; pairs allocated take "
+        f"about the same. ε = {epsilon:g} at δ = {delta:g}, one element replaced, users with any number of elements; "
+        f"{batches} batches, or rate 1/{batches}. Correlated noise (over {bands} steps) is given as the σ of "
+        "independent noise that disturbs the sums of all steps so far as much.",
         header=["epochs", *ways],
         rows=[(count, *(f"{curves[way][i]:.3g}" for way in ways)) for i, count in enumerate(epochs)],
         numbers={
@@ -196,7 +199,7 @@ def noise_by_rate(rates: Sequence[float], curves: Mapping[str, Sequence[float]],
         name="fig-howto-noise",
         figure=figure,
         alt=f"Noise over the users of a step against the rate, both logarithmic; it falls for every way: {ends}.",
-        caption=f"The noise that a promise takes, divided by the users of a step; {about}.",
+        caption=f"The larger the rate, the less noise for each user of a step, whatever the sampler; {about}.",
         header=["q", *curves],
         rows=[(f"{q:g}", *(f"{found[i]:.3g}" for found in curves.values())) for i, q in enumerate(rates)],
         fold="The noise σ behind this figure",
@@ -228,8 +231,9 @@ def which_is_better(work: Work, sigma: float, epsilons: Sequence[float]) -> Exhi
         figure=figure,
         alt=f"The ratio of both δ against ε rises from {ratio[0]:.3g} to {ratio[-1]:.3g} and passes 1 near ε = "
         f"{crossing:.3g}.",
-        caption=f"The δ of sampled users over that of the fixed order, at equal ε; {work.epochs} visits, "
-        f"{work.batches} batches, σ = {sigma:g}. Below 1 sampling users is better. The marked points have a proof.",
+        caption=f"Sampling users is better below ε = {crossing:.2g}, and the fixed order beyond it. The δ of sampled "
+        f"users over that of the fixed order, at equal ε; {work.epochs} visits, {work.batches} batches, σ = {sigma:g}. "
+        "Marked points have a proof.",
         numbers={
             "coins-crossing": f"{crossing:.2g}",
             "coins-silent": f"between ε = {silent[0]:.2g} and {silent[-1]:.2g}" if silent else "nowhere",
@@ -248,8 +252,8 @@ def attacked(work: Work, sigma: float, bands: int, trials: int, rng: np.random.G
         rows.append((way, rounded_down(found.low), rounded_up(band.up), "yes" if found.low <= band.up else "no"))
     return Exhibit(
         name="tab-attack",
-        caption=f"An attack on {trials:,} runs with E = {work.epochs}, {work.batches} batches and σ = {sigma:g}, at "
-        f"δ = {work.delta:g}: ε is at least what it proves, with confidence 99.9 %.",
+        caption=f"An attack proves {min(shares):.0%} to {max(shares):.0%} of the promised ε, with confidence 99.9 %. "
+        f"{trials:,} runs with E = {work.epochs}, {work.batches} batches and σ = {sigma:g}, at δ = {work.delta:g}.",
         header=["way", "ε the attack proves", "ε promised", "promise kept"],
         rows=rows,
         numbers={"coins-attack": f"{min(shares):.0%} to {max(shares):.0%}"},
