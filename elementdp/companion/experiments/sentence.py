@@ -33,6 +33,13 @@ class Sentence:
         return Folded(self.found, self.more) if self.more else self.found
 
 
+def tally(sentences: Sequence[Sentence]) -> str:
+    """How many of the paper's sentences are so, for a caption."""
+    papers = [one.verdict for one in sentences if not one.repaired]
+    counts = [(word, papers.count(word)) for word in ("yes", "no", "undecided")]
+    return f"Are the paper's {len(papers)} sentences so? " + ", ".join(f"{count} {word}" for word, count in counts) + "."
+
+
 def sentence_row(one: Sentence, *verdicts: str) -> Sequence[object]:
     """A row of a table of sentences, with the verdicts of other runs after its own."""
     return ("we" if one.repaired else "the paper", one.said, one.verdict, *verdicts, one.evidence)

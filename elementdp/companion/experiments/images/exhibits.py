@@ -20,7 +20,7 @@ from elementdp.companion.experiments.images.plans import Legend
 from elementdp.companion.experiments.images.running import RunResult
 from elementdp.companion.experiments.images.variants import Accounting
 from elementdp.companion.experiments.recorded import Recorded
-from elementdp.companion.experiments.sentence import Sentence, sentence_row
+from elementdp.companion.experiments.sentence import Sentence, sentence_row, tally
 from elementdp.companion.style import LOOKS, PALETTE
 
 BELOW = 8.0
@@ -204,8 +204,9 @@ def rates_exhibit(results: Sequence[RunResult], passes: float, best: int, run: R
     words = "; ".join(f"{kind}, k = {k}: q = {rate:g}" for (kind, k), rate in taken.items())
     return Exhibit(
         name=f"fig-{name}-rates",
-        caption=f"Held-out top-{best} accuracy (%) of every variant at every rate tried, for equal work. A "
-        f"blank was not tried: the search had turned round before. From the {run.label}.",
+        caption=f"The search took rates from q = {min(taken.values()):g} to {max(taken.values()):g}: held-out "
+        f"top-{best} accuracy (%) of every variant at every rate tried, for equal work. A blank was not tried: the "
+        f"search had turned round before. From the {run.label}.",
         figure=drawing,
         alt=f"A heat map of held-out accuracies by variant and sampling rate. Rates taken: {words}.",
         header=("variant", "k/K", "q", "T", "rates compared (%)", "step size tuned by whole runs (%)"),
@@ -217,7 +218,8 @@ def said_and_found(sentences: Sequence[Sentence], section: str, name: str) -> Ex
     """The paper's sentences and ours against the recorded runs."""
     return Exhibit(
         name=f"tab-{name}-sentences",
-        caption=f"Sentences of Section {section}, and ours at the same true ε, against the recorded runs",
+        caption=f"{tally(sentences)} Sentences of Section {section}, and ours at the same true ε, against the recorded "
+        "runs",
         header=("who says", "sentence", "is it so?", "what decides it"),
         rows=[sentence_row(one) for one in sentences],
     )

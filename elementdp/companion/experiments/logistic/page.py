@@ -17,7 +17,7 @@ from elementdp.companion.experiments.logistic.model import Design
 from elementdp.companion.experiments.logistic.noise import PAPER, LogisticMethod
 from elementdp.companion.experiments.logistic.sentences import line, sentences
 from elementdp.companion.experiments.recorded import Recorded, read
-from elementdp.companion.experiments.sentence import sentence_row
+from elementdp.companion.experiments.sentence import sentence_row, tally
 from elementdp.companion.style import LOOKS
 from elementdp.privacy import rounded_down, rounded_up
 
@@ -132,11 +132,14 @@ class LogisticPage:
             for k in self.ks:
                 row = [f"{p.error:.3f} ± {p.bar:.3f}" for p in line(self.points, method, k)]
                 rows.append((str(method), k, *row, *[""] * (len(levels) - len(row))))
+        mine, theirs = (line(self.points, method, self.ks[-1])[0] for method in PANELS[1][1:])
         return Exhibit(
             name="fig-logistic-recorded",
-            caption=f"The paper's Figure 3: n = {design.users:,}, m = {design.points}, d = {design.dimension}, "
-            f"K = {design.elements}, T = {design.steps}, {made.parameters['repetitions']} repetitions, bars "
-            f"{BANDS_SAY}; horizontal lines: non-private; {self.run.label}.",
+            caption=f"The paper's Figure 3: at a true ε = {mine.epsilon:g}, element level has an error of "
+            f"{mine.error:.2g} and user level of {theirs.error:.2g} for users with {mine.k} elements. "
+            f"n = {design.users:,}, m = {design.points}, d = {design.dimension}, K = {design.elements}, "
+            f"T = {design.steps}, {made.parameters['repetitions']} repetitions, bars {BANDS_SAY}; horizontal lines: "
+            f"non-private; {self.run.label}.",
             figure=figure_three(self.points, design.elements),
             alt=f"Error against epsilon in two panels, element and user level on one axis. {told}",
             header=("method", "k", *(f"ε = {level:g}" for level in levels)),
@@ -149,12 +152,12 @@ class LogisticPage:
 
     def sentences(self) -> Exhibit:
         """The section's sentences and ours, by the last iterate and by the average."""
-        both = zip(sentences(self.points, self.rates), sentences(self.points, self.rates, "averaged"), strict=True)
+        last, averaged = sentences(self.points, self.rates), sentences(self.points, self.rates, "averaged")
         return Exhibit(
             name="tab-logistic-sentences",
-            caption="Sentences of Section 4.2, and ours, against the recorded run",
+            caption=f"{tally(last)} Sentences of Section 4.2, and ours, against the recorded run",
             header=("who says", "sentence", "is it so?", "with averaged iterates", "what the last iterates show"),
-            rows=[sentence_row(row, other.verdict) for row, other in both],
+            rows=[sentence_row(row, other.verdict) for row, other in zip(last, averaged, strict=True)],
         )
 
     def true_axis(self) -> Exhibit:
@@ -170,7 +173,8 @@ class LogisticPage:
         over = [p for p in printed if p.true_low > p.epsilon]
         return Exhibit(
             name="fig-logistic-printed",
-            caption=f"Element level as printed, with users sampled; right: upper end of the true ε; {self.run.label}.",
+            caption=f"{len(over)} of {len(printed)} printed points have a larger ε than the axis of the paper says. "
+            f"Element level with users sampled; right: upper end of the true ε; {self.run.label}.",
             figure=drawing,
             alt=f"Two panels of the same errors. In the right one {len(over)} of {len(printed)} have a larger ε.",
             numbers={"logistic-over": len(over), "logistic-printed": len(printed)},
@@ -199,7 +203,9 @@ class LogisticPage:
         one = next(row for row in rows if row[0] == 1.0)
         return Exhibit(
             name="fig-logistic-baselines",
-            caption=f"User-level error over element-level error (pairs sampled, true ε), k = {k}, recorded run.",
+            caption=f"At ε = {rows[0][0]:g} the user-level error is {rows[0][4]:.2g} times the element-level one if a "
+            f"user's average is clipped, and {rows[0][5]:.2g} times by the corollary. Pairs sampled, true ε, k = {k}, "
+            "recorded run.",
             figure=drawing,
             alt="Ratios of user-level to element-level error, for both meanings of user level: "
             + "; ".join(f"{row[4]:.2g} and {row[5]:.2g} at epsilon {row[0]:g}" for row in rows)
@@ -227,7 +233,9 @@ class LogisticPage:
         chosen = [r for r in self.rates if r.k == self.ks[-1] and r.method == printed and r.epsilon == 3.0]
         return Exhibit(
             name="tab-logistic-rates",
-            caption=f"k = {self.ks[-1]}, claimed ε = 3, tuning repetitions of the recorded run",
+            caption=f"The error goes from {min(r.error for r in chosen):.3g} to {max(r.error for r in chosen):.3g} with "
+            f"q, the true ε of a claimed 3 from {rounded_down(min(r.true_low for r in chosen))} to "
+            f"{rounded_up(max(r.true_up for r in chosen))}; k = {self.ks[-1]}, tuning repetitions of the recorded run",
             header=("q", "error at the best step and ρ", "true ε"),
             rows=[(r.q, r.error, f"{rounded_down(r.true_low)} to {rounded_up(r.true_up)}") for r in chosen],
         )
@@ -246,7 +254,7 @@ class LogisticPage:
         return [
             Exhibit(
                 name="tab-logistic-estimates",
-                caption="Which θ̂: the smallest ε of each method, recorded run",
+                caption="Last iterate or average: the errors of both at the smallest ε of each method, recorded run",
                 header=("method", "k", "ε", "last iterate", "average of the second half"),
                 rows=rows,
             ),

@@ -8,7 +8,7 @@ from typing import Any
 from elementdp.companion.exhibit import Exhibit
 from elementdp.companion.experiments.bars import BANDS_SAY
 from elementdp.companion.experiments.recorded import Recorded, read
-from elementdp.companion.experiments.sentence import sentence_row
+from elementdp.companion.experiments.sentence import sentence_row, tally
 from elementdp.companion.experiments.words.drawing import figure_two, partitions_of, radius_figure, slopes_figure
 from elementdp.companion.experiments.words.figure import PartitionSummary, WordsPoint, slope
 from elementdp.companion.experiments.words.histogram import Sensitivity
@@ -60,11 +60,13 @@ class WordsPage:
                 f"words-{name}-zero": f"{self.partitions[name][0].zero_ratio:.3g}",
                 f"words-{name}-m": f"{sizes[name]['m']:,}",
             }
-        told = "; ".join(f"{name} from {row[0].ratio:.3g} to {row[-1].ratio:.3g}" for name, row in at_one.items())
+        told = " and ".join(
+            f"from {row[0].ratio:.3g} to {row[-1].ratio:.3g} ({name.capitalize()})" for name, row in at_one.items()
+        )
         return Exhibit(
             name="fig-words-recorded",
-            caption="The paper's Figure 2: error ratio against ε, a curve for each number of elements, bars "
-            f"{BANDS_SAY}, n = 2,000. Dotted: answering zero for every word. "
+            caption=f"The paper's Figure 2: finer elements have less error. At ε = 1 with the right noise the ratio goes "
+            f"{told}. Bars: {BANDS_SAY}; n = 2,000. Dotted: answering zero for every word. "
             + "; ".join(f"{titles[name]}: {run.label}" for name, run in self.runs.items())
             + ".",
             figure=figure_two(rows),
@@ -85,7 +87,7 @@ class WordsPage:
         both = [sentences(self.points[name], self.partitions[name], self._size(name)["n"]) for name in CORPORA[::-1]]
         return Exhibit(
             name="tab-words-sentences",
-            caption="Sentences of Section 4.1, and ours, against the recorded runs",
+            caption=f"{tally(both[0])} Sentences of Section 4.1, and ours, against the recorded runs; counted by blogs",
             header=("who says", "sentence", "blogs", "Reddit", "what the blog run shows"),
             rows=[sentence_row(one, other.verdict) for one, other in zip(*both, strict=True)],
         )
@@ -100,7 +102,7 @@ class WordsPage:
         heaviest = ", ".join(f"{row['mass']:.0%} at K = {count:,}" for count, row in sorted(first.items()))
         return Exhibit(
             name="tab-words-elements",
-            caption="The elements bloggers write most in, for each K",
+            caption="The heaviest elements hold common words of no one theme: those that bloggers write most in, by K",
             header=("K", "words in it", "share P(c)", "most used words"),
             rows=[
                 (f"{row['clusters']:,}", f"{row['size']:,}", row["mass"], ", ".join(row["words"]))
@@ -123,7 +125,9 @@ class WordsPage:
         last = fits[-1][1]
         return Exhibit(
             name="fig-words-slope",
-            caption="Recorded blog run, noise as printed. Lines: least squares. Grey: what max P(c)² predicts.",
+            caption=f"At ε = {fits[-1][0]:g} the error falls {last[0].ratio / last[-1].ratio:.3g} times from K = 1 to "
+            f"each word an element; max P(c)² predicts {min(mass.values()) ** -2:,.0f} times (grey). Recorded blog "
+            "run, noise as printed. Lines: least squares.",
             figure=slopes_figure(fits, mass, last[0].ratio),
             alt="Error ratio against the number of elements with fitted straight lines, beside the squared largest "
             "cluster probability. Slope and R² of the lines: "
@@ -146,7 +150,8 @@ class WordsPage:
         costs = {a.clusters: b.ratio / a.ratio for a, b in pairs}
         return Exhibit(
             name="fig-words-radius",
-            caption="What a private choice of ρ costs: ε = 1, right sensitivity, recorded blog run.",
+            caption=f"A private choice of ρ costs up to {max(costs.values()):.3g} times the error of a free choice; "
+            "ε = 1, right sensitivity, recorded blog run.",
             figure=radius_figure(pairs),
             alt="Error ratio against the number of elements with the radius chosen for free and privately. The private "
             "choice costs " + ", ".join(f"{cost:.3g} times at K = {count:,}" for count, cost in costs.items()) + ".",
@@ -163,7 +168,8 @@ class WordsPage:
         top = len(rows[0]["words"])
         return Exhibit(
             name="tab-words-readings",
-            caption=f"ε = 1, blogs: the {top} largest entries; words in brackets are not among the true {top}",
+            caption=f"User level finds {right[1]} of the {top} most frequent words of blogs, K = {fewest:,} finds "
+            f"{right[fewest]}. The {top} largest entries at ε = 1; words in brackets are not among the true {top}",
             header=("K", "ρ", "right", "first words of the private histogram"),
             rows=[(f"{row['clusters']:,}", row["rho"], *_reading(row)) for row in rows],
             numbers={
@@ -198,7 +204,9 @@ class WordsPage:
         size, wide = self._size("blogs"), read("words-blogs-100d")
         return Exhibit(
             name="tab-words-choices",
-            caption="Error ratio at ε = 8, right sensitivity, recorded runs",
+            caption=f"In each of {len(rows)} recorded runs, finer elements have "
+            f"{min(row[3] / row[5] for row in rows):.3g} to {max(row[3] / row[5] for row in rows):.3g} times less "
+            "error than user level: error ratios at ε = 8, right sensitivity",
             header=("choice", "n", "m", "K = 1", f"K = {middle:,}", "K = d", f"max P(c), K = {middle:,}"),
             rows=rows,
             numbers={
