@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from elementdp.companion.exhibit import Exhibit
-from elementdp.companion.experiments.bars import BANDS_SAY, BARS_SAY, PAPER_BAR
+from elementdp.companion.experiments.bars import BANDS_SAY, BARS_SAY, Z_95
 from elementdp.companion.experiments.images.advantage import Advantage
 from elementdp.companion.experiments.images.exhibits import said_and_found, sampled_loses
 from elementdp.companion.experiments.images.long_runs import mean_reached, section_sentences
@@ -106,7 +106,7 @@ class CifarPage(ImagePage):
             "cifar-fair-user": f"{100 * fair.user:.1f}",
             "cifar-fair-sampled": f"{100 * fair.sampled:.1f}",
             "cifar-fair-gain": f"{100 * fair.gain:+.1f}",
-            "cifar-fair-bar": f"{100 * PAPER_BAR * fair.standard_error:.1f}",
+            "cifar-fair-bar": f"{100 * Z_95 * fair.standard_error:.1f}",
         }
         return self.rates_exhibit(passes, numbers)
 

@@ -87,10 +87,11 @@ class ImagePage:
             f"{100 * row.gain:+.1f} points for ε = {row.epsilon:g}, {row.k}/{row.clusters}, n = {row.users:,}"
             for row in self.gains
         )
+        points = [100 * row.gain for some in groups.values() for row in some]
         return Exhibit(
             name=f"fig-{self.name}-gains",
-            caption=f"How many points of top-{self.best} accuracy element level with pairs sampled gains over user "
-            f"level at the same true ε. {caption}",
+            caption=f"Element level with pairs sampled gains {min(points):+.1f} to {max(points):+.1f} points of "
+            f"top-{self.best} accuracy over user level at the same true ε. {caption}",
             figure=gains_figure(groups, f"gain over user level (points of top-{self.best} accuracy)"),
             alt=f"Gains by setting with bars; at one rate for all: {told}.",
             header=GAIN_HEADER,

@@ -63,7 +63,8 @@ class PaperLength(LongRuns):
             rows.append((schedule.q, f"{schedule.steps:,}", *ratios, f"{true_epsilon(variants[2], schedule):.3g}"))
         return Exhibit(
             name=f"tab-{self.section}-paper-noise",
-            caption="Noise in the average of all steps, for the same work; 1 is pairs sampled at the smallest rate. "
+            caption=f"The largest rate has {rows[-1][2]:.2f} times the noise of the smallest (pairs sampled, or user "
+            "level): noise in the average of all steps, for the same work; 1 is pairs sampled at the smallest rate. "
             f"ε = 3, {k}/{clusters}, n = {users:,}",
             header=("q", "T", "pairs, or user level", "element, users sampled", "as printed", "true ε as printed"),
             rows=rows,
@@ -94,8 +95,9 @@ class PaperLength(LongRuns):
             ends = f"the first {self.reach:,} of the paper's {whole}, with the noise of all of them"
         return Exhibit(
             name=f"fig-{self.section}-paper",
-            caption=f"The paper's Figure {5 if cifar else 4}: the curves that carry its message, with {ends}. "
-            f"{_data(self)}. {self._bands()}{zero} {_recorded(self.runs)}.",
+            caption=f"The paper's Figure {5 if cifar else 4}, the curves that carry its message: at a true ε element "
+            f"level with pairs sampled is {self._ahead()} With {ends}. {_data(self)}. {self._bands()}{zero} "
+            f"{_recorded(self.runs)}.",
             figure=drawing,
             alt=alt,
             header=(
@@ -193,6 +195,12 @@ class PaperLength(LongRuns):
             "trained": f"{100 * trained[0]:.1f}",
             "trained-after": f"{trained[1]:,}",
         }
+
+    def _ahead(self) -> str:
+        """Who is ahead at the end, for a caption."""
+        gap, bar = difference(self.own[ELEMENT], self.own[USER], self.spread)
+        where = "no farther from user level than chance explains" if abs(gap) <= bar else "ahead of user level"
+        return f"{'behind user level' if gap < -bar else where} ({100 * gap:+.1f} ± {100 * bar:.1f} points)."
 
     def _predicted(self) -> dict[str, object]:
         """What shorter runs had foretold, for the prose."""

@@ -18,7 +18,7 @@ from elementdp.companion.experiments.images.results import recorded_results, res
 from elementdp.companion.experiments.images.running import RunResult
 from elementdp.companion.experiments.images.variants import Accounting, Schedule, Variant, noise_for
 from elementdp.companion.experiments.recorded import read
-from elementdp.privacy import Unit
+from elementdp.privacy import Unit, rounded_up
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,11 +54,14 @@ class PhotosPage(ImagePage):
         told = "; ".join(f"{label}: {first:.0f} and {second:.0f}" for label, first, second, _ in rows)
         agreement = kendalltau(range(len(rows)), [-first for _, first, *_ in rows]).statistic
         steps, q = self.size["steps"], self.size["q"]
+        threes = [some[0].true_up for some in self.printed.values() if some[0].epsilon == 3.0]
+        worst = rounded_up(max(threes))
         return self.paper_figure(
             lambda one: [100 * best for best in one.best],
             "best top-5 accuracy so far (%)",
             caption=f"The paper's Figure 4, its legend in its order, after {steps:,} of {PAPER_STEPS:,} iterations. "
-            f"{self.data}, q = {q:g}; {self.runs[0].label}.",
+            f"Above, printed curves labelled ε = 3 really have up to {worst}. {self.data}, q = {q:g}; "
+            f"{self.runs[0].label}.",
             alt=f"Training curves in two panels. Best top-5 accuracy in per cent, as printed and at a true ε: {told}.",
             header=("curve of the legend", "as printed (%)", "at a true ε (%)", "true ε as printed"),
             rows=rows,
