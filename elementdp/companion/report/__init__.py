@@ -4,7 +4,7 @@ from elementdp.companion.report.badge import badge
 from elementdp.companion.report.bubbles import bubbles, promises
 from elementdp.companion.report.commands import run_command
 from elementdp.companion.report.exhibits import present
-from elementdp.companion.report.figures import show
+from elementdp.companion.report.figures import in_book_style, show
 from elementdp.companion.report.lessons import (
     show_audit_game,
     show_counterexample,
@@ -22,6 +22,7 @@ __all__ = [
     "badge",
     "bubbles",
     "glue",
+    "in_book_style",
     "present",
     "promises",
     "record_result",

@@ -6,6 +6,7 @@ import html
 import io
 import math
 import re
+import textwrap
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
@@ -45,6 +46,26 @@ def least_width(figure: Figure) -> int:
     texts = [text for text in figure.findobj(Text) if isinstance(text, Text) and text.get_visible() and text.get_text()]
     smallest = min((float(text.get_fontsize()) for text in texts), default=math.inf)
     return math.ceil(figure.get_figwidth() * 72 * LEAST_TEXT / smallest)
+
+
+def in_book_style(figure: Figure, columns: int = 62) -> Figure:
+    """A figure that the library drew, in the width, the colours and the size of text of the book's own figures."""
+    size = float(mpl.rcParams["font.size"])
+    figure.set_figwidth(float(mpl.rcParams["figure.figsize"][0]))
+    for words, write in (
+        (figure.get_suptitle(), figure.suptitle),
+        (figure.get_supxlabel(), figure.supxlabel),
+    ):
+        lines = [textwrap.fill(line, columns) for line in words.splitlines()]
+        write("\n".join(lines), fontsize=size, color=INK)
+    for axes in figure.axes:
+        axes.locator_params(axis="x", nbins=3)
+        axes.grid(axis="x", color=RULE)
+        for bar in axes.patches:
+            bar.set_facecolor(PALETTE["sky"])
+        for line in (*axes.collections, *axes.lines):
+            line.set_color(INK)
+    return figure
 
 
 def figure_html(figure: Figure, alt: str, caption: str = "", *, name: str = "") -> str:

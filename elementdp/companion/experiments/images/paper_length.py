@@ -96,7 +96,7 @@ class PaperLength(LongRuns):
         return Exhibit(
             name=f"fig-{self.section}-paper",
             caption=f"The paper's Figure {5 if cifar else 4}, the curves that carry its message: at a true ε element "
-            f"level with pairs sampled is {self._ahead()} With {ends}. {_data(self)}. {self._bands()}{zero} "
+            f"level with pairs sampled is {self._ahead()} The runs have {ends}. {_data(self)}. {self._bands()}{zero} "
             f"{_recorded(self.runs)}.",
             figure=drawing,
             alt=alt,

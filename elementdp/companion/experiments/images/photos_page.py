@@ -60,8 +60,8 @@ class PhotosPage(ImagePage):
             lambda one: [100 * best for best in one.best],
             "best top-5 accuracy so far (%)",
             caption=f"The paper's Figure 4, its legend in its order, after {steps:,} of {PAPER_STEPS:,} iterations. "
-            f"Above, printed curves labelled ε = 3 really have up to {worst}. {self.data}, q = {q:g}; "
-            f"{self.runs[0].label}.",
+            f"Above: as printed, where an ε of 3 is really up to {worst}. Below: every ε is true. {self.data}, "
+            f"q = {q:g}; {self.runs[0].label}.",
             alt=f"Training curves in two panels. Best top-5 accuracy in per cent, as printed and at a true ε: {told}.",
             header=("curve of the legend", "as printed (%)", "at a true ε (%)", "true ε as printed"),
             rows=rows,
