@@ -3,7 +3,7 @@
 import hashlib
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass, field
 from itertools import accumulate
 from pathlib import Path
@@ -176,6 +176,9 @@ class _Progress:
     def spent(self) -> float:
         return self.seconds + time.perf_counter() - self.clock
 
+    def has(self, steps: Collection[int]) -> bool:
+        return self.seen.keys() >= set(steps)
+
     def note(self, step: int, accuracy: float) -> None:
         self.seen[step] = accuracy
         if self.path is not None:
@@ -188,6 +191,13 @@ def _kept(folder: Path | None, key: str, every: int) -> tuple[_Progress, Checkpo
         return _Progress(None), None
     stem = hashlib.sha256(key.encode()).hexdigest()[:24]
     return _Progress.at(folder / f"{stem}.json"), Checkpoint(folder / f"{stem}.checkpoint", every)
+
+
+def _scored(steps: int, evaluations: int, until: int) -> list[int]:
+    """After which steps a run is scored: evenly spread ones, up to ``until`` (0: all), and one at least."""
+    at_least("evaluations", evaluations, 1)
+    spread = {max(1, round(steps * number / evaluations)) for number in range(1, evaluations + 1)}
+    return sorted(step for step in spread if step <= (until or steps)) or [min(spread)]
 
 
 def run(
@@ -209,20 +219,18 @@ def run(
     is the beginning of such a run: what it has seen after so many steps (0: all), whether it then goes on or not.
     """
     steps = min(stop or schedule.steps, schedule.steps)
-    at_least("evaluations", evaluations, 1)
-    wanted = {max(1, round(steps * number / evaluations)) for number in range(1, evaluations + 1)}
-    wanted = {step for step in wanted if step <= (until or steps)} or {min(wanted)}
+    wanted = _scored(steps, evaluations, until)
     key = repr((variant, schedule, chosen, part, repetition, steps, evaluations, task.content))
     progress, checkpoint = _kept(compute.work, key, max(1, steps // evaluations))
-    finished = wanted <= progress.seen.keys()
+    finished = progress.has(wanted)
     sigma, correlation = noise_for(variant, schedule), correlation_for(variant, schedule)
-    plan = Plan(max(wanted), chosen.rho, schedule.q, variant.sampler, chosen.step, correlation=correlation)
+    plan = Plan(wanted[-1], chosen.rho, schedule.q, variant.sampler, chosen.step, correlation=correlation)
 
     def look(step: Step) -> None:
         if step.k in wanted:
             progress.note(step.k, task.score(step.model, part))
 
-    while not wanted <= progress.seen.keys():
+    while not progress.has(wanted):
         torch.manual_seed(repetition)
         train(
             task.make(),
@@ -237,7 +245,7 @@ def run(
             on_step=look,
         )
         # Stopped between checkpoint and score, a score is missing that no resumed run passes again: then start over.
-        if checkpoint is not None and not (until and wanted <= progress.seen.keys()):
+        if checkpoint is not None and not (until and progress.has(wanted)):
             checkpoint.path.unlink(missing_ok=True)
     band = true_epsilon(variant, schedule)
     return RunResult(
@@ -250,7 +258,7 @@ def run(
         true_up=band.up,
         **asdict(chosen),
         repetition=repetition,
-        iterations=tuple(sorted(wanted)),
-        accuracy=tuple(progress.seen[step] for step in sorted(wanted)),
+        iterations=tuple(wanted),
+        accuracy=tuple(progress.seen[step] for step in wanted),
         seconds=round(progress.seconds if finished else progress.spent(), 3),
     )
