@@ -50,14 +50,13 @@ def least_width(figure: Figure) -> int:
 
 def in_book_style(figure: Figure, columns: int = 62) -> Figure:
     """A figure that the library drew, in the width, the colours and the size of text of the book's own figures."""
-    size = float(mpl.rcParams["font.size"])
-    figure.set_figwidth(float(mpl.rcParams["figure.figsize"][0]))
-    for words, write in (
-        (figure.get_suptitle(), figure.suptitle),
-        (figure.get_supxlabel(), figure.supxlabel),
-    ):
-        lines = [textwrap.fill(line, columns) for line in words.splitlines()]
+    size, width = float(mpl.rcParams["font.size"]), float(mpl.rcParams["figure.figsize"][0])
+    more = 0
+    for words, write in ((figure.get_suptitle(), figure.suptitle), (figure.get_supxlabel(), figure.supxlabel)):
+        lines = [part for line in words.splitlines() for part in textwrap.wrap(line, columns)]
+        more += len(lines) - len(words.splitlines())
         write("\n".join(lines), fontsize=size, color=INK)
+    figure.set_size_inches(width, figure.get_figheight() + more * size / 50)
     for axes in figure.axes:
         axes.locator_params(axis="x", nbins=3)
         axes.grid(axis="x", color=RULE)

@@ -6,7 +6,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from elementdp.companion.exhibit import Exhibit
-from elementdp.companion.style import INK
+from elementdp.companion.style import INK, PRINTED, REPAIRED
 from elementdp.companion.theory.exhibits.limits import COLOURS, MARKERS
 from elementdp.companion.theory.iteration import NoisySteps
 from elementdp.companion.theory.lemmas import LemmaErrors, one_step_distance, predicted_rates
@@ -74,9 +74,9 @@ def recursion_picture(problem: Population, alpha: float = 0.05) -> Exhibit:
     beyond = float(levels[np.argmax(actual > printed)])
     figure, axes = plt.subplots(figsize=(6, 3.4))
     for values, colour, dash, label in (
-        (repaired, COLOURS[0], "-", "bound, repaired"),
+        (repaired, REPAIRED.colour, "-", "bound, repaired"),
         (actual, INK, "-.", "exact mean"),
-        (printed, COLOURS[1], "--", "bound, as printed"),
+        (printed, PRINTED.colour, "--", "bound, as printed"),
     ):
         axes.plot(levels, values, color=colour, linestyle=dash, label=label)
     axes.set(xlabel="noise σ", ylabel="squared distance from θ̂ after a step", ylim=(0, None))

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import stats
 
 from elementdp.companion.exhibit import Exhibit
-from elementdp.companion.style import INK, PALETTE
+from elementdp.companion.style import INK, PALETTE, RULE
 from elementdp.companion.theory.agreement import projections, simulation_error
 from elementdp.companion.theory.iteration import NoisySteps, Scheme
 from elementdp.companion.theory.linearised import finite_covariance, relative_gap
@@ -17,7 +17,8 @@ from elementdp.companion.theory.models import Model, model_value
 from elementdp.companion.theory.population import Population
 from elementdp.companion.theory.theorem import GAMMAS, RADIUS, STEP_SIZES, LawCell, grid_settings, run_grid
 
-COLOURS = [PALETTE[name] for name in ("blue", "vermillion", "green", "purple", "orange", "grey")]
+COLOURS = [INK, *(PALETTE[name] for name in ("sky", "grey", "brown", "violet", "orange"))]
+"""For step sizes, problems and lemmas. The first three mean nothing elsewhere in the book, where colours are promises."""
 MARKERS = ["o", "s", "^", "D", "v", "x"]
 _TICKS = ["½", "1", "2", "4"]
 
@@ -98,7 +99,7 @@ class SimulatedGrid:
         figure, panels = plt.subplots(1, 2, figsize=(6, 4.0), sharey=True)
         names, looks = (
             ("the sample", "the draws from it", "the noise"),
-            (("grey", ""), ("blue", "//"), ("orange", "..")),
+            ((RULE, ""), (PALETTE["grey"], "//"), (INK, "..")),
         )
         places, band, rows = np.arange(len(GAMMAS)), simulation_error(self.replications) / np.sqrt(2), []
         for axes, (name, problem) in zip(panels, self.problems.items(), strict=True):
@@ -106,7 +107,7 @@ class SimulatedGrid:
             noise = sigma**2 * float(np.trace(best @ problem.sandwich(np.eye(problem.dimension)))) / problem.dimension
             parts = [np.ones(len(GAMMAS)), 1 / np.array(GAMMAS), noise / np.array(GAMMAS)]
             for i, (colour, hatch) in enumerate(looks):
-                style = {"color": PALETTE[colour], "alpha": 0.55, "hatch": hatch, "width": 0.62, "edgecolor": INK}
+                style = {"color": colour, "alpha": 0.55, "hatch": hatch, "width": 0.62, "edgecolor": INK}
                 axes.bar(places, parts[i], bottom=sum(parts[:i]), label=names[i], **style)
             cells = [self.at(name, gamma, beta, sigma) for gamma in GAMMAS]
             seen = [float(np.trace(best @ np.cov(c.draws.T))) / problem.dimension for c in cells]
@@ -133,11 +134,11 @@ class SimulatedGrid:
         figure, panels = plt.subplots(1, 2, figsize=(6, 3.6), sharex=True, sharey=True)
         robust, held, radius = self.problems["robust"], [], stats.chi2.isf(0.05, 2)
         best = robust.sandwich(robust.covariance(robust.optimum))
-        for axes, gamma, colour in zip(panels, (0.5, 4.0), COLOURS, strict=False):
+        for axes, gamma in zip(panels, (0.5, 4.0), strict=True):
             cell = self.at("robust", gamma, 0.75, 2.0)
-            axes.plot(*cell.draws[:300].T, ".", color=colour, alpha=0.45, markersize=3)
-            axes.plot(*_ellipse(cell.limit), color=COLOURS[2], label="95% by Theorem 1")
-            axes.plot(*_ellipse(best), color=COLOURS[3], linestyle="--", label="95%, best possible")
+            axes.plot(*cell.draws[:300].T, ".", color=PALETTE["sky"], alpha=0.45, markersize=3)
+            axes.plot(*_ellipse(cell.limit), color=INK, label="95% by Theorem 1")
+            axes.plot(*_ellipse(best), color=PALETTE["grey"], linestyle="--", label="95%, best possible")
             axes.set(title=f"γ = {gamma:g}", xlabel="√n (θ̄₁ − θ₁*)")
             lengths = np.einsum("ra,ab,rb->r", cell.draws, np.linalg.inv(cell.limit), cell.draws)
             held.append(float(np.mean(lengths < radius)))

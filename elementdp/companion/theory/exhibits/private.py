@@ -7,7 +7,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from elementdp.companion.exhibit import Exhibit
-from elementdp.companion.style import LOOKS, PALETTE, power_of_ten
+from elementdp.companion.style import INK, LOOKS, PALETTE, power_of_ten
 from elementdp.companion.theory.agreement import covariance_agreement, normality_pvalue, simulation_error
 from elementdp.companion.theory.glm import (
     PartitionEffect,
@@ -237,8 +237,8 @@ def partition_picture() -> Exhibit:
         base = group["one element"]
         variance = [group[name].variance / base.variance for name in names]
         information = [group[name].information / base.information for name in names]
-        axes.plot(range(3), variance, color=PALETTE["vermillion"], marker="s", linestyle="-", label="variance")
-        axes.plot(range(3), information, color=PALETTE["blue"], marker="o", linestyle="--", label="information")
+        axes.plot(range(3), variance, color=INK, marker="s", linestyle="-", label="variance")
+        axes.plot(range(3), information, color=PALETTE["sky"], marker="o", linestyle="--", label="information")
         axes.axhline(1, color=PALETTE["grey"], linestyle=":")
         axes.set(title=title, xticks=range(3), xticklabels=["1", "2", "4"], xlabel="elements")
         changes.append(variance)
