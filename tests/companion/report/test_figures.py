@@ -5,11 +5,13 @@ import xml.etree.ElementTree as ET
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pyarrow as pa
 import pytest
 
-from elementdp.companion.report.figures import LEAST_TEXT, SVG_LIMIT, figure_html, least_width, svg
+from elementdp.companion.report.figures import LEAST_TEXT, SVG_LIMIT, figure_html, in_book_style, least_width, svg
 from elementdp.companion.style import INK, PALETTE, use_style
 from elementdp.errors import ArgumentError
+from elementdp.histogram import BoundedValue, Budget, private_histogram, release_figure
 
 ALT = "A line that rises from zero to one."
 
@@ -93,3 +95,27 @@ def test_a_heavy_figure_becomes_a_picture(figure: plt.Figure) -> None:
     assert f'<img alt="{ALT}" ' in markup
     assert 'src="data:image/png;base64,' in markup
     assert len(svg(figure, "x")) > SVG_LIMIT
+
+
+def test_a_figure_of_the_library_follows_the_theme_and_fits_a_phone() -> None:
+    rows = [(str(user), item, 1.0) for item in ("tea", "milk") for user in range(50)]
+    columns = zip(*rows, strict=True)
+    table = pa.table(dict(zip(("user", "item", "price"), map(list, columns), strict=True)))
+    result = private_histogram(
+        table,
+        user="user",
+        item="item",
+        element="item",
+        privacy=Budget(1, 1e-6),
+        items=["tea", "milk"],
+        count=BoundedValue("price", 0, 2),
+    )
+    with plt.rc_context():
+        use_style()
+        markup = svg(in_book_style(release_figure(result)), "release")
+        fitted = least_width(in_book_style(release_figure(result)))
+    colours = set(re.findall(r"(?:fill|stroke): (#\w{6}|white|black)", markup))
+    assert not colours, "a colour that no theme changes"
+    assert "var(--edp-sky" in markup
+    assert "var(--edp-ink" in markup
+    assert fitted <= 342, "sideways scrolling on a phone"
