@@ -130,8 +130,8 @@ def runs(recorded: Recorded) -> Exhibit:
     return Exhibit(
         name="fig-spark-runs",
         caption=f"On {peer[0]['events']:,} events PipelineDP takes {peer[0]['release'] / peer[1]['release']:.2g} times "
-        f"as long as elementdp on Spark. Two processors, Spark {spark}, PipelineDP {pipeline}; the time to start Python "
-        f"and Spark is not in it.{gone} ({recorded.label})",
+        f"as long as elementdp on Spark. Two processors, Spark {spark}, PipelineDP {pipeline}; the time to start "
+        f"Python and Spark is not in it.{gone} ({recorded.label})",
         figure=_drawn(recorded),
         alt="Seconds of a release against events: " + "; ".join(f"{row[1]}, {row[0]}: {row[3]}" for row in rows),
         header=(

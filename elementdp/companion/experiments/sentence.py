@@ -36,8 +36,8 @@ class Sentence:
 def tally(sentences: Sequence[Sentence]) -> str:
     """How many of the paper's sentences are so, for a caption."""
     papers = [one.verdict for one in sentences if not one.repaired]
-    counts = [(word, papers.count(word)) for word in ("yes", "no", "undecided")]
-    return f"Are the paper's {len(papers)} sentences so? " + ", ".join(f"{count} {word}" for word, count in counts) + "."
+    counts = ", ".join(f"{papers.count(word)} {word}" for word in ("yes", "no", "undecided"))
+    return f"Are the paper's {len(papers)} sentences so? {counts}."
 
 
 def sentence_row(one: Sentence, *verdicts: str) -> Sequence[object]:

@@ -62,8 +62,10 @@ def in_book_style(figure: Figure, columns: int = 62) -> Figure:
         axes.grid(axis="x", color=RULE)
         for bar in axes.patches:
             bar.set_facecolor(PALETTE["sky"])
-        for line in (*axes.collections, *axes.lines):
-            line.set_color(INK)
+        for intervals in axes.collections:
+            intervals.set_color(INK)
+        for zero in axes.lines:
+            zero.set_color(INK)
     return figure
 
 

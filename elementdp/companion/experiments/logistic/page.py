@@ -233,8 +233,8 @@ class LogisticPage:
         chosen = [r for r in self.rates if r.k == self.ks[-1] and r.method == printed and r.epsilon == 3.0]
         return Exhibit(
             name="tab-logistic-rates",
-            caption=f"The error goes from {min(r.error for r in chosen):.3g} to {max(r.error for r in chosen):.3g} with "
-            f"q, the true ε of a claimed 3 from {rounded_down(min(r.true_low for r in chosen))} to "
+            caption=f"The error goes from {min(r.error for r in chosen):.3g} to {max(r.error for r in chosen):.3g} "
+            f"with q, the true ε of a claimed 3 from {rounded_down(min(r.true_low for r in chosen))} to "
             f"{rounded_up(max(r.true_up for r in chosen))}; k = {self.ks[-1]}, tuning repetitions of the recorded run",
             header=("q", "error at the best step and ρ", "true ε"),
             rows=[(r.q, r.error, f"{rounded_down(r.true_low)} to {rounded_up(r.true_up)}") for r in chosen],

@@ -65,7 +65,7 @@ class WordsPage:
         )
         return Exhibit(
             name="fig-words-recorded",
-            caption=f"The paper's Figure 2: finer elements have less error. At ε = 1 with the right noise the ratio goes "
+            caption=f"The paper's Figure 2: finer elements have less error. At ε = 1 with the right noise it goes "
             f"{told}. Bars: {BANDS_SAY}; n = 2,000. Dotted: answering zero for every word. "
             + "; ".join(f"{titles[name]}: {run.label}" for name, run in self.runs.items())
             + ".",
@@ -102,7 +102,7 @@ class WordsPage:
         heaviest = ", ".join(f"{row['mass']:.0%} at K = {count:,}" for count, row in sorted(first.items()))
         return Exhibit(
             name="tab-words-elements",
-            caption="The heaviest elements hold common words of no one theme: those that bloggers write most in, by K",
+            caption=f"Of all that bloggers write, one element holds {heaviest}: the elements they write most in",
             header=("K", "words in it", "share P(c)", "most used words"),
             rows=[
                 (f"{row['clusters']:,}", f"{row['size']:,}", row["mass"], ", ".join(row["words"]))

@@ -18,7 +18,7 @@ from elementdp.companion.theory.population import Population
 from elementdp.companion.theory.theorem import GAMMAS, RADIUS, STEP_SIZES, LawCell, grid_settings, run_grid
 
 COLOURS = [INK, *(PALETTE[name] for name in ("sky", "grey", "brown", "violet", "orange"))]
-"""For step sizes, problems and lemmas. The first three mean nothing elsewhere in the book, where colours are promises."""
+"""For step sizes, problems and lemmas. The first three are no promise's: elsewhere colours say what is promised."""
 MARKERS = ["o", "s", "^", "D", "v", "x"]
 _TICKS = ["½", "1", "2", "4"]
 
@@ -122,9 +122,9 @@ class SimulatedGrid:
             figure=figure,
             alt="Stacked bars of the variance against passes for both problems: the sample's part stays 1, those of "
             "draws and noise shrink like one over the passes; dots of simulated runs lie near the tops.",
-            caption="More passes shrink the parts that come from draws and from noise, and never the sample's. Variance "
-            f"over that of the best estimator; β = {beta:g}, σ = {sigma:g}. Bars: the limit of Theorem 1. Dots: "
-            f"{self.replications} runs each with n = {self.n}, and their 99% simulation error.",
+            caption="More passes shrink the parts that come from draws and from noise, and never the sample's. "
+            f"Variance over that of the best estimator; β = {beta:g}, σ = {sigma:g}. Bars: the limit of Theorem 1. "
+            f"Dots: {self.replications} runs each with n = {self.n}, and their 99% simulation error.",
             header=("problem", "passes γ", *names, "simulated in all"),
             rows=rows,
         )
@@ -172,7 +172,7 @@ class SimulatedGrid:
         panels[1].legend()
         every = [(c, over_limit(c), over_limit(c, c.finite)) for cells in self.cells.values() for c in cells]
         farthest, counts = max(every, key=lambda row: row[2]), self._kept(level)
-        count, finite, limit = (sum(row[place] for row in counts) for place in (1, 2, 3))
+        count, finite, limit = sum(r[1] for r in counts), sum(r[2] for r in counts), sum(r[3] for r in counts)
         spread = "; ".join(
             f"at gamma {g:g} simulated {_span(r[1] for r in every if r[0].gamma == g)}, linearised "
             f"{_span(r[2] for r in every if r[0].gamma == g)}"

@@ -273,9 +273,9 @@ def two_elements_table() -> Exhibit:
         rows.append([name, *(value for one in found for value in (one.information, one.variance))])
     return Exhibit(
         name="tab-two-elements",
-        caption="Which of two partitions has more information depends on what is joined, not on how many elements there "
-        "are. Two elements, four ways (covariates numbered 1 to 4), for users with one or three points and with three "
-        "each; traces, exact",
+        caption="Which of two partitions has more information depends on what is joined, not on how many elements "
+        "there are. Two elements, four ways (covariates numbered 1 to 4), for users with one or three points and with "
+        "three each; traces, exact",
         header=("elements", "information, 1 or 3", "variance, 1 or 3", "information, 3", "variance, 3"),
         rows=rows,
     )
