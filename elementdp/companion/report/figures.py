@@ -48,7 +48,7 @@ def least_width(figure: Figure) -> int:
     return math.ceil(figure.get_figwidth() * 72 * LEAST_TEXT / smallest)
 
 
-def in_book_style(figure: Figure, columns: int = 62) -> Figure:
+def in_book_style(figure: Figure, columns: int = 78) -> Figure:
     """A figure that the library drew, in the width, the colours and the size of text of the book's own figures."""
     size, width = float(mpl.rcParams["font.size"]), float(mpl.rcParams["figure.figsize"][0])
     more = 0
@@ -61,7 +61,7 @@ def in_book_style(figure: Figure, columns: int = 62) -> Figure:
         axes.locator_params(axis="x", nbins=3)
         axes.grid(axis="x", color=RULE)
         for bar in axes.patches:
-            bar.set_facecolor(PALETTE["sky"])
+            bar.set(facecolor=PALETTE["sky"], alpha=0.55)  # in the dark, a line over it has to show
         for intervals in axes.collections:
             intervals.set_color(INK)
         for zero in axes.lines:

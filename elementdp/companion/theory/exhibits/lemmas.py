@@ -79,7 +79,7 @@ def recursion_picture(problem: Population, alpha: float = 0.05) -> Exhibit:
         (printed, PRINTED.colour, "--", "bound, as printed"),
     ):
         axes.plot(levels, values, color=colour, linestyle=dash, label=label)
-    axes.set(xlabel="noise σ", ylabel="squared distance from θ̂ after a step", ylim=(0, None))
+    axes.set(xlabel="noise σ", ylabel="squared distance from θ̂", ylim=(0, None))
     axes.legend()
     return Exhibit(
         name="fig-recursion",
