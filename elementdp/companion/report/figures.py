@@ -48,7 +48,7 @@ def least_width(figure: Figure) -> int:
     return math.ceil(figure.get_figwidth() * 72 * LEAST_TEXT / smallest)
 
 
-def in_book_style(figure: Figure, columns: int = 78) -> Figure:
+def in_book_style(figure: Figure, columns: int = 66) -> Figure:
     """A figure that the library drew, in the width, the colours and the size of text of the book's own figures."""
     size, width = float(mpl.rcParams["font.size"]), float(mpl.rcParams["figure.figsize"][0])
     more = 0

@@ -7,6 +7,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pyarrow as pa
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.text import Text
 
 from elementdp.companion.report.figures import LEAST_TEXT, SVG_LIMIT, figure_html, in_book_style, least_width, svg
 from elementdp.companion.style import INK, PALETTE, use_style
@@ -113,9 +115,15 @@ def test_a_figure_of_the_library_follows_the_theme_and_fits_a_phone() -> None:
     with plt.rc_context():
         use_style()
         markup = svg(in_book_style(release_figure(result)), "release")
-        fitted = least_width(in_book_style(release_figure(result)))
+        drawn = in_book_style(release_figure(result))
+        canvas = FigureCanvasAgg(drawn)
+        canvas.draw()
+        words = [text for text in drawn.findobj(Text) if isinstance(text, Text) and len(text.get_text()) > 40]
+        ends = [text.get_window_extent(canvas.get_renderer()) for text in words]
     colours = set(re.findall(r"(?:fill|stroke): (#\w{6}|white|black)", markup))
     assert not colours, "a colour that no theme changes"
     assert "var(--edp-sky" in markup
     assert "var(--edp-ink" in markup
-    assert fitted <= 342, "sideways scrolling on a phone"
+    assert least_width(drawn) <= 342, "sideways scrolling on a phone"
+    assert len(ends) == 2, "what is promised, and what the lines do not cover"
+    assert all(end.x0 >= 0 and end.x1 <= drawn.bbox.width for end in ends), "a line that is cut"
