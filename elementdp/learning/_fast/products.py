@@ -25,7 +25,7 @@ Weigh = Callable[[Tensor, bool], Gradients]
 PIECES = 4
 PIECE = 128
 """So many numbers of a row are squared and added up in their own precision."""
-GRAM_PIECE = 512
+GRAM_PIECE = 2048
 """So many products of two rows are: what their sum may lose is what a norm is rounded up by."""
 WORTH_ONEDNN = 1 << 20
 """From so many operations on, oneDNN's product is faster than torch's own, call and all."""
