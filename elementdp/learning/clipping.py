@@ -20,7 +20,7 @@ from elementdp.learning.draws import same_draws
 from elementdp.learning.held import Held
 from elementdp.learning.loading import Loading, refuse_mixed_loading
 from elementdp.learning.models import ModelError
-from elementdp.learning.passes import BY_GROUP, Gathered, Method, Passes, wide
+from elementdp.learning.passes import BY_GROUP, Gathered, Method, Passes, Reference, wide
 from elementdp.learning.precision import exact
 from elementdp.learning.probing import FACTORS, exchanged, moved, quiet, refuse_mixing, stirred
 from elementdp.learning.rows import Pair, count, tensors
@@ -220,7 +220,7 @@ class GroupClipper(Passes):
             return False
 
     def _finds(
-        self, option: Method, few: tuple[Pair, Segments, "Gathered"], whole: tuple[Pair, Segments, Tensor]
+        self, option: Method, few: tuple[Pair, Segments, "Gathered"], whole: tuple[Pair, Segments, Reference]
     ) -> bool:
         """Whether a method finds these norms and sum of a few groups, and this sum of all."""
         if self._ran(option, *few[:2]).agrees(few[2]) and self.tried(option, *whole[:2]).sums(whole[2]):

@@ -669,3 +669,31 @@ def test_a_layer_with_a_forward_pass_of_its_own_has_no_rule_of_its_kind():
     head.weight, head.forward = words.weight, words.forward
     assert layer_rules(nn.Sequential(conv))[conv] is by_itself
     assert not tied_layers(nn.ModuleList([words, head]))
+
+
+# ------------------------------------------------------------------------------- a pass back that is not linear
+
+
+class Bent(torch.autograd.Function):
+    """Hands back gradients cut at a size of 0.01: no linear map."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad.clamp(-0.01, 0.01)
+
+
+class Bending(Net):
+    """A layer behind which gradients are cut, which depends on how a loss is weighed."""
+
+    def forward(self, x):
+        return Bent.apply(self.out(x))
+
+
+def test_a_pass_back_that_is_not_linear_is_not_taken_for_rounding():
+    x, y, sizes = batch(groups=(4,) * 10)
+    with pytest.raises(ModelError):
+        GroupClipper(Bending(), cross_entropy, 1.0)(Batch.of(x, y, sizes))

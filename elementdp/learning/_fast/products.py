@@ -259,7 +259,7 @@ def _by_gram(pairs: Sequence[tuple[Tensor, Tensor]], bias: bool) -> Tensor:
     numbers = torch.finfo(terms.dtype)
     squares = segment_sums(accurate(terms.mul_(right)), entry, groups).clamp_min_(0)
     size = segment_sums(accurate(roots[0] * roots[1]), owner, groups)
-    digits = 4 + sum(min(t.shape[2], GRAM_PIECE) for t in pairs[0]) / 16
+    digits = 2 + sum(min(t.shape[2], GRAM_PIECE) for t in pairs[0]) / 16
     squares.add_(size.square(), alpha=digits * numbers.eps)
     for hidden, other in zip(pairs[0], reversed(roots), strict=True):
         squares.add_(segment_sums(accurate(other), owner, groups).square_(), alpha=hidden.shape[2] * numbers.tiny)
