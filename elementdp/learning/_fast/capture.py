@@ -93,7 +93,7 @@ class Capture(Hooked):
         self._leaves = {id(p): nn.Parameter(p.detach()) for p in parameters}
         self._seen: list[_Use] = []
         super().__init__(layers)
-        self._open = True
+        self._open, self._differentiated = True, False
         self._by_name: AbstractContextManager[object] = ByName(by_name, self._take_down) if by_name else nullcontext()
 
     def __enter__(self) -> Self:
@@ -123,7 +123,12 @@ class Capture(Hooked):
         if self._open and output.requires_grad:
             # The edge, not the tensor: an in-place activation may overwrite the tensor next.
             edge = torch.autograd.graph.get_gradient_edge(output)
+            edge.node.register_prehook(self._passed_back)
             self._seen.append(_Use(layer, x.detach(), x._version, edge, states, resets))
+
+    def _passed_back(self, gradients: tuple[Tensor, ...]) -> None:
+        """Notice a derivative within the forward pass that is differentiated again: it takes the leaves another way."""
+        self._differentiated |= self._open and torch.is_grad_enabled()
 
     def _leave(self, module: nn.Module, args: tuple[Tensor, ...], output: Tensor) -> None:
         if not self._open:  # a checkpointed part runs again during the backward pass
@@ -135,6 +140,8 @@ class Capture(Hooked):
     def calls(self, losses: Tensor, weights: Tensor) -> list[tuple[Used, list[Call]]]:
         """The uses of every layer, with the gradients of the weighted sum of the rows' ``losses``."""
         self._open = False
+        if self._differentiated:
+            raise CaptureError("the model or the loss differentiates by its inputs", self._parameters)
         rows, edges = len(losses), [use.edge for use in self._seen]
         wanted: list[Any] = [*edges, *self._parameters]
         # A product and not ``grad_outputs``, which makes torch import sympy.
@@ -185,8 +192,7 @@ def count_outputs(model: nn.Module, inputs: Rows) -> int:
     leaves = [module for module in model.modules() if not list(module.children())]
     handles = [leaf.register_forward_hook(hook) for leaf in leaves if not isinstance(leaf, torch.jit.ScriptModule)]
     try:
-        with torch.no_grad():
-            call(model, inputs)
+        call(model, inputs)  # with its graph: a model may differentiate by its own inputs
     finally:
         for handle in handles:
             handle.remove()
