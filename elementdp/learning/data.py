@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
-from torch.utils.data import Dataset, TensorDataset, default_collate
+from torch.utils.data import Dataset, IterableDataset, TensorDataset, default_collate
 
 from elementdp.elements.grouping import sorted_groups
 from elementdp.errors import ArgumentError, at_least
@@ -99,7 +99,9 @@ class UserData:
         names, self.users = _numbered("users", who)
         self.elements: Indices = _numbered("elements", what)[1]
         self.n_users = at_least("n_users", n_users, max(1, len(names)))
-        self.fetch, self.content, self.workers = fetch, content, 0
+        if not callable(fetch):
+            raise ArgumentError("fetch", fetch, "a function that loads the rows of these numbers")
+        self.fetch, self.content, self.workers = _whole("fetch", fetch), content, 0
         self.groups = cache(self._groups)
 
     @classmethod
@@ -135,23 +137,28 @@ class UserData:
         each draw, and decoding images or reading files lets go of Python's lock anyway. Random numbers that threads
         draw come in no fixed order: such a run cannot be repeated, not even from a checkpoint.
         """
+        if isinstance(dataset, IterableDataset) or not hasattr(dataset, "__getitem__"):
+            raise ArgumentError(
+                "dataset",
+                type(dataset).__name__,
+                "one whose rows are found by number (__getitem__): each step draws some",
+            )
+        known = np.asarray(users).shape
+        if isinstance(dataset, Sized) and known[:1] != (len(dataset),):
+            raise ArgumentError(
+                "users", known[0] if known else users, f"one for each of the {len(dataset)} rows of the dataset"
+            )
+        if not callable(collate):
+            raise ArgumentError("collate", collate, "a function that makes inputs and targets from a list of items")
         pool = ThreadPoolExecutor(workers) if at_least("workers", workers, 0) else None
 
         def fetch(rows: Tensor) -> Pair:
             together = pool.map if pool and not ONE_BY_ONE.get() else map
-            items = list(together(dataset.__getitem__, rows.tolist()))
-            loaded = collate(items)
-            if not isinstance(loaded, tuple | list) or len(loaded) != 2:
-                raise ArgumentError(
-                    "collate",
-                    f"{type(loaded).__name__} of {len(loaded)}" if isinstance(loaded, Sized) else loaded,
-                    "a function that returns inputs and targets: take labels out of a dictionary of both",
-                )
-            return loaded[0], loaded[1]
+            return collate(list(together(dataset.__getitem__, rows.tolist())))
 
         if content is None and isinstance(dataset, TensorDataset):
             content = _hashed(dataset.tensors)
-        found = cls(fetch, users, elements, n_users, content=content)
+        found = cls(_whole("collate", fetch), users, elements, n_users, content=content)
         found.workers = workers
         return found
 
@@ -202,6 +209,30 @@ class UserData:
         for ids in (self.users, self.elements):
             digest.update(np.ascontiguousarray(ids, dtype=np.int64).tobytes())
         return digest.hexdigest()
+
+
+def _whole(name: str, fetch: Callable[[Tensor], object]) -> Callable[[Tensor], Pair]:
+    """The same function, refused if it does not return inputs and targets of as many rows as it was asked for.
+
+    Groups are told apart by the places of their rows: with a row too many or too few, one user's gradient would be
+    clipped with another's.
+    """
+
+    def checked(rows: Tensor) -> Pair:
+        loaded = fetch(rows)
+        if not isinstance(loaded, tuple | list) or len(loaded) != 2:
+            raise ArgumentError(
+                name,
+                f"{type(loaded).__name__} of {len(loaded)}" if isinstance(loaded, Sized) else loaded,
+                "a function that returns inputs and targets: take labels out of a dictionary of both",
+            )
+        if (found := count((loaded[0], loaded[1]))) != len(rows):
+            raise ArgumentError(
+                name, f"a function that returns {found} rows", f"one that returns the {len(rows)} it was asked for"
+            )
+        return loaded[0], loaded[1]
+
+    return checked
 
 
 def _ids(name: str, values: ArrayLike) -> NDArray[Any]:

@@ -48,6 +48,18 @@ def optimizer_of(plan: Plan, parameters: Sequence[nn.Parameter]) -> torch.optim.
     return optimizer
 
 
+def scheduler_of(plan: Plan, optimizer: torch.optim.Optimizer | None) -> torch.optim.lr_scheduler.LRScheduler | None:
+    """The scheduler, if it is one and moves this optimizer's learning rates."""
+    if plan.scheduler is None or optimizer is None:
+        return None
+    scheduler = plan.scheduler(optimizer)
+    if not isinstance(scheduler, torch.optim.lr_scheduler.LRScheduler):
+        raise ArgumentError("scheduler", scheduler, "a function that returns a scheduler of torch.optim.lr_scheduler")
+    if scheduler.optimizer is not optimizer:
+        raise ArgumentError("scheduler", scheduler, "one of the optimizer that it is given, not of another one")
+    return scheduler
+
+
 def described(plan: Plan, parameters: Sequence[nn.Parameter]) -> dict[str, Any]:
     """What can be compared of the plan's optimizer and scheduler, made once more for it: settings and learning rates.
 
@@ -59,10 +71,10 @@ def described(plan: Plan, parameters: Sequence[nn.Parameter]) -> dict[str, Any]:
         return {"optimizer": None, "scheduler": None}
     groups = [{k: str(v) for k, v in group.items() if k != "params"} for group in optimizer.param_groups]
     found = {"optimizer": f"{type(optimizer).__name__} {groups}", "scheduler": None}
-    if plan.scheduler is None:
-        return found
     before = [dict(group) for group in optimizer.param_groups]  # a maker may return the same optimizer each time
-    scheduler = plan.scheduler(optimizer)
+    scheduler = scheduler_of(plan, optimizer)
+    if scheduler is None:
+        return found
     rates: list[list[float]] = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that the optimizer does not move

@@ -19,7 +19,7 @@ from elementdp.learning._fast.general import Loss, trainable
 from elementdp.learning.checkpoint import CheckpointError
 from elementdp.learning.clipping import ClippedSum
 from elementdp.learning.data import UserData
-from elementdp.learning.descent import Polyak, descend, described, optimizer_of
+from elementdp.learning.descent import Polyak, descend, described, optimizer_of, scheduler_of
 from elementdp.learning.draws import same_draws
 from elementdp.learning.exact import ExactArithmetic
 from elementdp.learning.loading import Loading
@@ -84,7 +84,7 @@ class PrivateIteration:
         self.team = Team(device, plan.timeout)
         self.moves = described(plan, self.parameters)
         self.optimizer = optimizer_of(plan, self.parameters)
-        self.scheduler = plan.scheduler(self.optimizer) if plan.scheduler and self.optimizer else None
+        self.scheduler = scheduler_of(plan, self.optimizer)
         self.average = Polyak(self.parameters)
         self.history = History()
         self.step = 0
@@ -290,8 +290,8 @@ class PrivateIteration:
         rows = torch.linspace(0, total - 1, min(PROBED, self.clipper.rows, total), dtype=torch.float64)
         if not len(rows):
             return []
-        with stirred(self.parameters), same_draws(), torch.no_grad():
-            losses = self.clipper.losses(batch, rows.round().long())
+        with stirred(self.parameters), same_draws():
+            losses = self.clipper.losses(batch, rows.round().long()).detach()
         return [float(loss) for loss in losses]
 
     def _same_losses(self, path: Path, stored: list[float]) -> None:

@@ -95,9 +95,9 @@ def train(
         checkpoint: a file from which a stopped run goes on, and a finished one with more steps. It is as secret as the
             data.
         progress: whether a bar shows the loss and the ε spent.
-        on_step: sees every :class:`Step` and changes nothing; if it returns True the run ends there, with the guarantee
-            of the steps done. That holds for a rule that looks at neither model nor loss; see the chapter's pitfalls
-            for others.
+        on_step: sees every :class:`Step` and changes nothing; it returns None or False, or True to end the run there,
+            with the guarantee of the steps done. That holds for a rule that looks at neither model nor loss; see the
+            chapter's pitfalls for others.
 
     Returns:
         The model, its guarantee, the noise, the average of the iterates, and a history that is not private.
@@ -187,8 +187,18 @@ def _told(run: PrivateIteration, on_step: Callable[[Step], object] | None) -> bo
                 "its noise on another model, and give both away (a domain keeps parameters within bounds, a scheduler "
                 "changes the learning rate)",
             )
-    said_so = isinstance(answer, bool | np.bool_) and bool(answer)  # what else it returns means nothing
-    return run.team.shared(said_so, f"at step {run.step}; {run.how_to_resume()}")
+    return run.team.shared(_yes(answer), f"at step {run.step}; {run.how_to_resume()}")
+
+
+def _yes(answer: object) -> bool:
+    """Whether a callback has returned True: Python's, numpy's or torch's. It has to return True, False or None."""
+    if isinstance(answer, np.ndarray | np.generic | Tensor) and answer.ndim == 0:
+        answer = answer.item()
+    if answer is not None and not isinstance(answer, bool):
+        raise ArgumentError(
+            "on_step", f"a function that returns {answer!r}", "one that returns True to end the run, else False or None"
+        )
+    return bool(answer)
 
 
 def _settings(run: PrivateIteration) -> str:

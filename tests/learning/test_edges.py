@@ -13,7 +13,7 @@ from learning.oracle import clipped_sum, cross_entropy
 from learning.running import trained
 from torch import nn
 from torch.utils.checkpoint import checkpoint
-from torch.utils.data import Dataset
+from torch.utils.data import Dataset, IterableDataset, TensorDataset
 
 from elementdp.errors import ArgumentError
 from elementdp.learning import Batch, GroupClipper, ModelError, Noise, Plan, Target, UserData, train
@@ -33,6 +33,11 @@ def run(model=None, sample=None, loss=cross_entropy, **options):
     torch.manual_seed(1)
     options = {"rho": 1.0, "steps": 3, "q": 0.5, "sigma": 1.0, "delta": 1e-3, **options}
     return trained(model or nn.Linear(6, 4), sample or data(), loss, **options)
+
+
+def elsewhere():
+    """An optimizer of another model."""
+    return torch.optim.SGD(nn.Linear(1, 1).parameters(), lr=0.1)
 
 
 # ------------------------------------------------------------------------------------------------------------ models
@@ -61,14 +66,56 @@ class Checkpointed(nn.Module):
         return self.last(checkpoint(self.first, x, use_reentrant=False))
 
 
+class Energy(nn.Module):
+    """Puts out the derivative of one of its parts by the inputs."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Sequential(nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 1))
+        self.out = nn.Linear(6, 4)
+
+    def derivative(self, x):
+        x = x.detach().requires_grad_()
+        return torch.autograd.grad(self.inner(x).sum(), x, create_graph=True)[0]
+
+    def forward(self, x):
+        return self.out(self.derivative(x))
+
+
+class Penalized(Energy):
+    """Penalizes that derivative where it is long, in few rows."""
+
+    bound = 0.0
+
+    def forward(self, x):
+        return self.out(x) + (self.derivative(x).norm(dim=1, keepdim=True) - self.bound).relu() * x[:, :4]
+
+
+class Adversarial(Energy):
+    """Moves its inputs along that derivative, which is a constant then."""
+
+    def forward(self, x):
+        return self.out(x + 0.1 * self.derivative(x).detach().sign()) + self.inner(x)
+
+
+def steep(outputs, targets):
+    """A loss that penalizes its own derivative."""
+    losses = cross_entropy(outputs, targets)
+    return losses + torch.autograd.grad(losses.sum(), outputs, create_graph=True)[0].square().sum(1)
+
+
 @pytest.mark.parametrize(
     ("make", "loss"),
     [
+        (Energy, cross_entropy),
+        (Penalized, cross_entropy),
+        (Adversarial, cross_entropy),
+        (lambda: nn.Linear(6, 4), steep),
         (TwoOutputs, lambda out, y: cross_entropy(out[0], y) + out[1].mean(1)),
         (Checkpointed, cross_entropy),
         (lambda: torch.jit.script(nn.Sequential(nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 4))), cross_entropy),
     ],
-    ids=["two outputs", "checkpointing", "jit"],
+    ids=["energy", "penalized", "adversarial", "steep", "two outputs", "checkpointing", "jit"],
 )
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_models_that_some_methods_cannot_follow_are_trained_by_another(make, loss):
@@ -77,7 +124,8 @@ def test_models_that_some_methods_cannot_follow_are_trained_by_another(make, los
     found = GroupClipper(model, loss, 0.2)(Batch.of(inputs, targets, (2, 3, 5)))
     expected = [torch.zeros_like(p) for p in model.parameters()]
     for rows in (slice(0, 2), slice(2, 5), slice(5, 10)):
-        grads = torch.autograd.grad(loss(model(inputs[rows]), targets[rows]).mean(), list(model.parameters()))
+        mean = loss(model(inputs[rows]), targets[rows]).mean()
+        grads = torch.autograd.grad(mean, list(model.parameters()), materialize_grads=True)
         factor = min(1.0, 0.2 / math.sqrt(sum(float(g.square().sum()) for g in grads)))
         for total, grad in zip(expected, grads, strict=True):
             total += factor * grad
@@ -85,11 +133,37 @@ def test_models_that_some_methods_cannot_follow_are_trained_by_another(make, los
         assert torch.allclose(one, other, atol=1e-6)
 
 
+def test_a_penalty_of_derivatives_that_no_row_paid_at_first_is_clipped_with_the_rest():
+    """A rule for layers does not see it, and there was nothing to compare it with."""
+    torch.manual_seed(0)
+    model, batch = Penalized(), Batch.of(torch.randn(10, 6), torch.randint(4, (10,)), (2, 3, 5))
+    model.bound = 1e9
+    clipper = GroupClipper(model, cross_entropy, 0.2)
+    clipper.prepare(batch)
+    model.bound = 0.0
+    slow = GroupClipper(model, cross_entropy, 0.2, method="loop")(batch)
+    for one, other in zip(clipper(batch).gradients, slow.gradients, strict=True):
+        assert torch.allclose(one, other, atol=1e-6)
+
+
+def test_a_run_of_a_model_that_differentiates_goes_on_from_its_checkpoint(tmp_path):
+    path = tmp_path / "run.ckpt"
+    whole, halves = Energy(), Energy()
+    halves.load_state_dict(whole.state_dict())
+    run(whole, loss=steep, seed=1, steps=4)
+    for steps in (2, 4):
+        run(halves, loss=steep, seed=1, steps=steps, checkpoint=path)
+    assert all(torch.equal(a, b) for a, b in zip(whole.parameters(), halves.parameters(), strict=True))
+
+
 def test_a_callback_may_evaluate_without_changing_the_run():
+    def evaluate(step):
+        step.model.eval()
+
     models = [nn.Sequential(nn.Linear(6, 5), nn.Dropout(0.5), nn.Linear(5, 4)) for _ in range(2)]
     models[1].load_state_dict(models[0].state_dict())
     run(models[0], seed=1, steps=5)
-    run(models[1], seed=1, steps=5, on_step=lambda step: step.model.eval())
+    run(models[1], seed=1, steps=5, on_step=evaluate)
     for one, other in zip(*(model.parameters() for model in models), strict=True):
         assert torch.equal(one, other)
 
@@ -114,6 +188,19 @@ def test_a_callback_may_evaluate_without_changing_the_run():
         ({"optimizer": lambda p: None}, "optimizer must be a function that returns"),
         ({"optimizer": torch.optim.LBFGS}, "optimizer must be one that looks once a step"),
         ({"optimizer": torch.optim.Adam, "scheduler": "cosine"}, "scheduler must be a function that"),
+        (
+            {"optimizer": torch.optim.Adam, "scheduler": lambda o: None},
+            "scheduler must be a function that returns",
+        ),
+        (
+            {"optimizer": torch.optim.Adam, "scheduler": lambda o: o},
+            "scheduler must be a function that returns",
+        ),
+        (
+            {"optimizer": torch.optim.Adam, "scheduler": lambda o: torch.optim.lr_scheduler.StepLR(elsewhere(), 1)},
+            "scheduler must be one of the optimizer that it is given",
+        ),
+        ({"loss": lambda out, y: out.argmax(1) - y}, "loss must be floating-point numbers"),
         ({"domain": 3}, "domain must be Ball"),
         ({"model": lambda x: x}, "model must be a Module"),
         ({"sample": (1, 2)}, "data must be a UserData"),
@@ -333,6 +420,44 @@ def test_a_batch_of_padded_texts_by_name_trains(method, workers):
     assert run(model, sample, loss=loss, method=method).guarantee.epsilon < math.inf
 
 
+class Endless(IterableDataset):
+    """Rows that come one after another, and have no number."""
+
+    def __iter__(self):
+        return iter(Texts().items)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "options", "words"),
+    [
+        (Endless(), {}, "dataset must be one whose rows are found by number"),
+        (3, {}, "dataset must be one whose rows are found by number"),
+        (TensorDataset(torch.zeros(ROWS + 1, 6)), {}, f"users must be one for each of the {ROWS + 1} rows"),
+        (Texts(), {"collate": "pad"}, "collate must be a function that makes inputs and targets"),
+    ],
+)
+def test_what_cannot_load_rows_is_named(dataset, options, words):
+    with pytest.raises(ArgumentError, match=words):
+        UserData.of_dataset(dataset, torch.arange(ROWS) % 8, torch.arange(ROWS) % 3, 8, **options)
+
+
+@pytest.mark.parametrize("collate", [lambda items: padded(items[:-1]), lambda items: padded(items + items[-1:])])
+def test_a_collate_that_drops_or_adds_rows_is_refused(collate):
+    """Groups are told apart by the places of their rows."""
+    sample = UserData.of_dataset(Texts(), torch.arange(ROWS) % 8, torch.arange(ROWS) % 3, 8, collate=collate)
+    with pytest.raises(ArgumentError, match=r"collate must be one that returns the \d+ it was asked for"):
+        run(Classifier(), sample, loss=lambda outputs, y: cross_entropy(outputs.logits, y))
+
+
+def test_a_fetch_of_other_rows_is_refused():
+    ids = torch.arange(ROWS)
+    with pytest.raises(ArgumentError, match="fetch must be a function"):
+        UserData(3, ids % 8, ids % 3, 8)
+    sample = UserData(lambda rows: (torch.randn(ROWS, 6), torch.zeros(ROWS).long()), ids % 8, ids % 3, 8)
+    with pytest.raises(ArgumentError, match=f"fetch must be one that returns the 8 it .* {ROWS} rows"):
+        run(sample=sample)
+
+
 def test_tensors_without_rows_are_named():
     with pytest.raises(ArgumentError, match="data must be tensors with one row for each example"):
         data(inputs={"one": torch.zeros(ROWS, 2), "two": torch.tensor(1.0)})
@@ -396,7 +521,7 @@ def test_an_optimizer_may_draw_and_a_seeded_run_repeats():
     models, seen = [nn.Linear(6, 4) for _ in range(2)], []
     models[1].load_state_dict(models[0].state_dict())
     for model in models:
-        run(model, seed=1, optimizer=lambda p: Shaking(p, lr=0.1), on_step=lambda _: torch.rand(len(seen)))
+        run(model, seed=1, optimizer=lambda p: Shaking(p, lr=0.1), on_step=lambda _: torch.rand(len(seen)) is None)
         seen.append(model)
     assert torch.equal(models[0].weight, models[1].weight)
 
@@ -404,10 +529,17 @@ def test_an_optimizer_may_draw_and_a_seeded_run_repeats():
 # ------------------------------------------------------------------------------------------------- callbacks once more
 
 
-@pytest.mark.parametrize("kind", [bool, np.bool_])
-def test_a_callback_ends_the_run_by_numpys_true_as_well(kind):
+@pytest.mark.parametrize("kind", [bool, np.bool_, np.array, torch.tensor])
+def test_a_callback_ends_the_run_by_the_true_of_numpy_or_torch_as_well(kind):
     done = run(steps=50, on_step=lambda step: kind(step.k >= 4))
     assert len(done.history.losses) == 4
+
+
+@pytest.mark.parametrize("answer", [1, 0.0, "stop", [True], np.array([True]), torch.tensor([True]), torch.tensor(1)])
+def test_a_callback_that_returns_something_else_is_refused(answer):
+    """Taken for no, it would spend more than was wanted."""
+    with pytest.raises(ArgumentError, match="on_step must be one that returns True to end the run, else False or None"):
+        run(on_step=lambda _: answer)
 
 
 def without_momentum(step):

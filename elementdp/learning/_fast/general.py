@@ -45,6 +45,8 @@ def losses_of(model: nn.Module, loss: Loss, pair: Pair) -> Tensor:
     if not isinstance(losses, Tensor) or losses.shape != (rows,):
         shape = tuple(losses.shape) if isinstance(losses, Tensor) else type(losses).__name__
         raise ArgumentError("loss", shape, f"one number for each of the {rows} examples (use reduction='none')")
+    if not losses.is_floating_point():
+        raise ArgumentError("loss", str(losses.dtype), "floating-point numbers: nothing else has a gradient")
     return losses
 
 
