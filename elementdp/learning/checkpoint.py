@@ -10,6 +10,7 @@ that of the model and the loss cannot be.
 
 import io
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -18,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from elementdp import __version__
 from elementdp.errors import ArgumentError, ElementdpError, at_least
@@ -54,6 +56,10 @@ def _plain(value: Any) -> Any:
     return {k: _plain(v) for k, v in value.items()} if type(value) is dict else value
 
 
+def _named(settings: object) -> bool:
+    return isinstance(settings, dict) and all(isinstance(name, str) for name in settings)
+
+
 def unpack(data: bytes, name: str, wanted: Sequence[str] = ()) -> dict[str, Any]:
     """The state, if the bytes are complete. Only tensors and plain values are ever loaded, never code."""
     head = len(_MAGIC) + 65
@@ -70,6 +76,7 @@ def unpack(data: bytes, name: str, wanted: Sequence[str] = ()) -> dict[str, Any]
             f"of your own may keep such things ({error})"
         ) from error
     missing = [key for key in wanted if key not in state] if isinstance(state, dict) else ["everything"]
+    missing += ["settings by name"] if not missing and not _named(state.get("settings", {})) else []
     if missing:
         raise CheckpointError(f"{name} is not complete ({', '.join(missing)} missing): remove it to start again")
     return dict(state)
@@ -113,6 +120,43 @@ def save(path: Path, state: Mapping[str, Any], *, first: bool = False) -> None:
         raise CheckpointError(
             f"another run has just begun to keep its checkpoint in {path}: give every run a file of its own"
         ) from error
+
+
+def refuse_forged(name: str, state: Mapping[str, Any], model: Mapping[str, Any], average: Sequence[Tensor]) -> None:
+    """Raise if the parts of a state do not fit each other, the ``model`` or its ``average``.
+
+    The hash says that the bytes are complete, and not that a run has written them.
+    """
+    step, history, losses = state["step"], state["history"], state["losses"]
+    found, mean = state["model"], state["average"]
+    steps = step if type(step) is int else -1
+    fits = {
+        f"step {step!r}": steps >= 0,
+        "a key that is not 64 hexadecimal digits": re.fullmatch("[0-9a-f]{64}", str(state["key"])) is not None,
+        f"a history that is not one of {steps} steps": isinstance(history, dict)
+        and history.keys() == {"losses", "groups", "skipped"}
+        and all(_numbers(values) and len(values) == steps for values in history.values()),
+        "probe losses that are no numbers": _numbers(losses),
+        "parameters of other names, shapes or types than the model's": isinstance(found, dict)
+        and list(map(kind, found.items())) == list(map(kind, model.items())),
+        f"an average that is not one of {steps} steps of this model": isinstance(mean, tuple | list)
+        and len(mean) == 2
+        and mean[0] == steps
+        and isinstance(mean[1], list)
+        and list(map(kind, enumerate(mean[1]))) == list(map(kind, enumerate(average))),
+    }
+    if odd := [words for words, right in fits.items() if not right]:
+        raise CheckpointError(f"{name} holds {odd[0]}: no run has written this; remove it to start again")
+
+
+def _numbers(values: object) -> bool:
+    return isinstance(values, list) and all(isinstance(value, int | float) for value in values)
+
+
+def kind(part: tuple[Any, Any]) -> tuple[Any, ...]:
+    """What can be compared of a named part of a model's state: an extra state need not be a tensor."""
+    name, value = part
+    return (name, tuple(value.shape), str(value.dtype)) if isinstance(value, Tensor) else (name, type(value).__name__)
 
 
 def same_settings(name: str, stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:

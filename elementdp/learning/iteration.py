@@ -201,7 +201,6 @@ class PrivateIteration:
     def settings(self) -> dict[str, Any]:
         """What has to agree between a checkpoint and the run that goes on from it."""
         plan = self.plan
-        state = self.model.state_dict()
         return self.moves | {
             "sampler": str(plan.sampler),
             "q": plan.q,
@@ -218,7 +217,7 @@ class PrivateIteration:
             "correlation": repr(plan.correlation),
             "layers": repr(self.model),
             "loss": self.loss,
-            "model": str([(k, *_kind(v)) for k, v in state.items()]),
+            "model": str([checkpoint.kind(part) for part in self.model.state_dict().items()]),
             "trained": str(list(trainable(self.model))),
             "data": self.data.fingerprint,
             "processes": self.team.size,
@@ -261,18 +260,21 @@ class PrivateIteration:
         if data is None:
             return False
         state = checkpoint.unpack(data, str(path), STATE)
-        self.clipper.go_on_with(state["settings"].get("method"))
+        self.clipper.go_on_with(str(state["settings"].get("method")))
         self.clipper.method = self.team.shared(self.clipper.method)
         checkpoint.same_settings(str(path), state["settings"], self.settings())
+        checkpoint.refuse_forged(str(path), state, self.model.state_dict(), self.average.values)
         if state["step"] > self.plan.steps:
             raise CheckpointError(f"{path} holds step {state['step']}: ask for as many steps, or for more")
         self.random, self.step = Randomness(bytes.fromhex(state["key"])), state["step"]
         self.model.load_state_dict(state["model"])
         self._same_losses(path, state["losses"])
-        if self.optimizer is not None:
-            self.optimizer.load_state_dict(state["optimizer"])
-        if self.scheduler is not None:
-            self.scheduler.load_state_dict(state["scheduler"])
+        for name, moving in (("optimizer", self.optimizer), ("scheduler", self.scheduler)):
+            try:
+                if moving is not None:
+                    moving.load_state_dict(state[name])
+            except Exception as error:
+                raise CheckpointError(f"{path} holds what is no state of this {name} ({error})") from error
         self._bound()
         self.average.count = state["average"][0]
         self.average.values = [value.to(self.device) for value in state["average"][1]]
@@ -310,11 +312,6 @@ class PrivateIteration:
         return (
             f"the checkpoint {self.saved[0]} holds step {self.saved[1]}: start again with the same arguments to go on"
         )
-
-
-def _kind(value: Any) -> tuple[object, ...]:
-    """What can be compared of a part of a model's state: an extra state need not be a tensor."""
-    return (tuple(value.shape), str(value.dtype)) if isinstance(value, torch.Tensor) else (type(value).__name__,)
 
 
 def _on_cpu(state: dict[str, Any]) -> dict[str, Any]:

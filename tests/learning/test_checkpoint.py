@@ -432,6 +432,67 @@ def test_a_checkpoint_from_which_something_was_taken_is_refused(tmp_path):
         run(*problem(), path)
 
 
+def forged(whole, name):
+    """The state with one part that no run writes."""
+    history, (count, mean) = whole["history"], whole["average"]
+    return (
+        whole
+        | {
+            "step": {"step": -1},
+            "no step": {"step": "9"},
+            "empty history": {"history": {}},
+            "short history": {"history": {k: v[:-1] for k, v in history.items()}},
+            "no history": {"history": [1.0]},
+            "key": {"key": "k" * 64},
+            "short key": {"key": whole["key"][:32]},
+            "shapes": {"model": whole["model"] | {"0.weight": torch.zeros(6, 4)}},
+            "names": {"model": {}},
+            "average": {"average": (count, mean[1:])},
+            "probes": {"losses": ["low"]},
+            "optimizer": {"optimizer": {"state": {}}},
+            "scheduler": {"scheduler": 3},
+            "settings": {"settings": [1]},
+        }[name]
+    )
+
+
+FORGED = {
+    "step": "holds step -1",
+    "no step": "holds step '9'",
+    "empty history": "history that is not one of 9 steps",
+    "short history": "history that is not one of 9 steps",
+    "no history": "history that is not one of 9 steps",
+    "key": "key that is not 64",
+    "short key": "key that is not 64",
+    "shapes": "of other names, shapes or types",
+    "names": "of other names, shapes or types",
+    "average": "average that is not one of 9 steps",
+    "probes": "losses that are no numbers",
+    "optimizer": "no state of this optimizer",
+    "scheduler": "no state of this scheduler",
+    "settings": "settings by name",
+}
+
+
+def test_a_checkpoint_that_no_run_has_written_is_refused(tmp_path):
+    """Whoever can write the file can write its hash too."""
+    path = tmp_path / "run.ckpt"
+    schedule = {"scheduler": lambda o: torch.optim.lr_scheduler.StepLR(o, 3)}
+    run(*problem(), path, **schedule)
+    whole = files.unpack(path.read_bytes(), "run")
+    for name, words in FORGED.items():
+        path.write_bytes(files.pack(forged(whole, name)))
+        with pytest.raises(CheckpointError, match=words):
+            run(*problem(), path, steps=12, **schedule)
+
+
+def test_a_checkpoint_beyond_the_plan_is_refused(tmp_path):
+    path = tmp_path / "run.ckpt"
+    run(*problem(), path)
+    with pytest.raises(CheckpointError, match="holds step 9: ask for as many steps, or for more"):
+        run(*problem(), path, steps=8)
+
+
 @pytest.mark.parametrize("links", [True, False])
 def test_two_runs_that_begin_at_once_do_not_share_a_file(tmp_path, monkeypatch, links):
     """Each would go on with the key of the one that wrote last, over noise that is already released."""
