@@ -36,7 +36,8 @@ def same_draws(seed: int = 1, devices: Sequence[torch.device] | None = None) -> 
 
 def _seed(seed: int) -> None:
     """Seed torch's generators: where there is none but the processor's, not by the way that waits for others."""
-    if torch.cuda.is_initialized() or torch.backends.mps.is_available():
+    elsewhere = torch.cuda.is_initialized() or torch.backends.mps.is_available()  # type: ignore[no-untyped-call]
+    if elsewhere:
         torch.manual_seed(seed)
     else:
         torch.default_generator.manual_seed(seed)
@@ -50,7 +51,8 @@ def _fill(words: Sequence[int]) -> None:
     state = torch.get_rng_state()
     numbers = state.numpy().view(np.uint64)
     np.random.seed([*words, 1])  # noqa: NPY002 -- one more word: numpy's draws differ
-    numbers[_HEAD : _HEAD + _WORDS] = np.asarray(np.random.get_state()[1], dtype=np.uint64)  # noqa: NPY002
+    twister: Any = np.random.get_state(legacy=False)["state"]  # noqa: NPY002
+    numbers[_HEAD : _HEAD + _WORDS] = np.asarray(twister["key"], dtype=np.uint64)
     torch.set_rng_state(state)
 
 
