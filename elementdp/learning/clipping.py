@@ -25,9 +25,8 @@ from elementdp.learning.precision import exact
 from elementdp.learning.probing import FACTORS, exchanged, moved, quiet, refuse_mixing, stirred
 from elementdp.learning.rows import Pair, count, tensors
 
-FEWEST_ROWS, FEW_ROWS = 32, 128
-"""So many rows at least pass through the model at once, unless a size is given: fewer keep it from its full speed. Up
-to the second number they may take twice the memory."""
+FEWEST_ROWS = 32
+"""So many rows at least pass through the model at once, unless a size is given: fewer keep it from its full speed."""
 COMPARED_GROUPS = 4
 """So many groups' norms are compared with one backward pass per group."""
 TURNS = 4
@@ -112,9 +111,7 @@ class GroupClipper(Passes):
                 numbers = sum(t.numel() * t.element_size() for side in few for t in tensors(side))
                 numbers += 4 * count_outputs(self.model, few[0])
             chunk = self.memory.chunk or (1 << 25 if self.device.type == "cpu" else 1 << 30)
-            self.rows = max(1, chunk * count(few[0]) // max(1, numbers))
-            if not self.memory.chunk:
-                self.rows = max(self.rows, min(2 * self.rows, FEW_ROWS), FEWEST_ROWS)
+            self.rows = max(1 if self.memory.chunk else FEWEST_ROWS, chunk * count(few[0]) // max(1, numbers))
             rows, segments = batch.chunks(self.rows, self.memory)[0]
             with same_draws():
                 pair = self.load(batch, rows)
