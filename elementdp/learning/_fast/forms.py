@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from elementdp.learning._fast.products import times
+from elementdp.learning._fast.recurrent import has_own_forward
 
 
 def _at_every_position(x: Tensor, right: Tensor, added: Tensor | None) -> Tensor:
@@ -116,14 +117,18 @@ class RootMeanSquare(torch.autograd.Function):
         return inner * scale - x * along, None, None
 
 
+def rms_eps(layer: nn.RMSNorm, x: Tensor) -> float:
+    """What the layer adds to a mean square."""
+    return torch.finfo(x.dtype).eps if layer.eps is None else layer.eps
+
+
 def rms_norm_forward(layer: nn.RMSNorm) -> Callable[[Tensor], Tensor]:
     """What the layer computes."""
 
     def forward(x: Tensor) -> Tensor:
         if x.dtype is not layer.weight.dtype or torch.is_autocast_enabled(x.device.type):
             return functional.rms_norm(x, layer.normalized_shape, layer.weight, layer.eps)
-        eps = torch.finfo(x.dtype).eps if layer.eps is None else layer.eps
-        return RootMeanSquare.apply(x, layer.weight, eps)[0]  # type: ignore[no-untyped-call, no-any-return]
+        return RootMeanSquare.apply(x, layer.weight, rms_eps(layer, x))[0]  # type: ignore[no-untyped-call, no-any-return]
 
     return forward
 
@@ -142,6 +147,6 @@ def faster_form(layer: nn.Module) -> Callable[[Tensor], Tensor] | None:
     """
     form = _FORMS.get(type(layer))
     own = {"weight", "bias"} if isinstance(layer, nn.Linear) else {"weight"}
-    if form is None or not own <= layer._parameters.keys() or "forward" in vars(layer):
+    if form is None or not own <= layer._parameters.keys() or has_own_forward(layer):
         return None
     return form(layer)

@@ -11,6 +11,7 @@ from torch.nn import functional
 
 from elementdp.learning._fast.capture import CaptureError
 from elementdp.learning._fast.convolution import convolution
+from elementdp.learning._fast.forms import rms_eps
 from elementdp.learning._fast.products import (
     Call,
     Gradients,
@@ -181,7 +182,7 @@ def rms_norm(module: nn.RMSNorm, calls: Sequence[Call], segments: Segments) -> L
 
     def plain(x: Tensor) -> Tensor:
         mean = torch.linalg.vector_norm(x, dim=places, keepdim=True).square() / math.prod(module.normalized_shape)
-        scale: Tensor = mean.add_(torch.finfo(x.dtype).eps if module.eps is None else module.eps).rsqrt_()
+        scale: Tensor = mean.add_(rms_eps(module, x)).rsqrt_()
         return x * scale
 
     return _affine(module, calls, segments, plain)

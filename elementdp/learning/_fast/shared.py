@@ -109,7 +109,6 @@ def _tied_squares(left: Tensor, right: Tensor, lookups: Lookups, segments: Segme
     size = segments.sum((torch.linalg.vector_norm(left, dim=2) * torch.linalg.vector_norm(right, dim=2)).sum(1))
     size = size + lookups.in_groups(torch.linalg.vector_norm(lookups.sums, dim=1))
     numbers = torch.finfo(size.dtype)
-    rounding = size.square() * (
-        (2 + right.shape[2] / 16) * numbers.eps
-    )  # what the sums within the product may lose, twice
+    digits = 2 + right.shape[2] / 16  # what sums within the product were seen to lose, as in product_squares
+    rounding = size.square() * (digits * numbers.eps)
     return torch.maximum((squares + 2 * crossed).clamp_min(0) + rounding, smallest_square(size))
