@@ -1,8 +1,10 @@
 """Clipped sums of group gradients against a float64 loop over groups, for every layer type and odd batch."""
 
 import copy
+import gc
 import itertools
 import math
+import weakref
 
 import pytest
 import torch
@@ -440,6 +442,49 @@ def test_memory_does_not_hold_a_gradient_per_example(name):
     most = max(p.numel() for p in model.parameters())
     assert clipper.method is Method.FAST
     assert seen.numel <= max(inputs.numel(), 4 * most) < 200 * most / 10
+
+
+class Mark:
+    """Something that can be referred to weakly."""
+
+
+class Marked(torch.autograd.Function):
+    """The identity, whose node in the graph of a pass holds a mark."""
+
+    @staticmethod
+    def forward(ctx, x, marks):
+        ctx.mark = Mark()
+        marks.append(weakref.ref(ctx.mark))
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient, None
+
+
+class Marking(nn.Module):
+    """A layer that puts a mark on the graph of every pass."""
+
+    def __init__(self):
+        super().__init__()
+        self.marks = []
+
+    def forward(self, x):
+        return Marked.apply(x, self.marks)
+
+
+@pytest.mark.parametrize("method", [Method.FAST, Method.LOOP])
+def test_a_step_leaves_no_graph_behind(method):
+    """What one step holds is given back before the next: a run of many steps would not fit any memory."""
+    model = nn.Sequential(nn.Linear(6, 5), Marking(), nn.Linear(5, 4))
+    batch = Batch.of(torch.randn(8, 6), torch.randint(4, (8,)), (2,) * 4)
+    clipper = GroupClipper(model, cross_entropy, 1.0, method=method)
+    for look in (clipper.prepare, clipper, clipper.check):
+        look(batch)
+        gc.collect()
+        assert model[1].marks
+        assert not any(mark() for mark in model[1].marks)
+        model[1].marks.clear()
 
 
 @pytest.mark.parametrize("name", ["wide-linear", "conv2d", "sequence-linear"])

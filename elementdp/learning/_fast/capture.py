@@ -103,6 +103,7 @@ class Capture(Hooked):
     def __exit__(self, *raised: Any) -> None:
         super().__exit__(*raised)
         self._by_name.__exit__(*raised)
+        self._seen.clear()  # a node holds its hook, and so this: a circle that Python cannot see, and would never free
 
     def leaf(self, parameter: nn.Parameter | None) -> Tensor | None:
         """The leaf that stands for a parameter."""
