@@ -152,7 +152,7 @@ MODELS = {
     "layer-norm": (lambda: _flat(nn.Linear(6, 6), nn.LayerNorm((5, 6))), sequence, Method.FAST),
     "layer-norm-last": (lambda: _flat(nn.LayerNorm(6), nn.Tanh()), sequence, Method.FAST),
     "group-norm": (lambda: _flat(nn.Conv2d(3, 4, 3), nn.GroupNorm(2, 4), nn.ReLU()), image, Method.FAST),
-    "group-norm-flat": (lambda: nn.Sequential(nn.Linear(6, 4), nn.GroupNorm(2, 4)), vector, Method.FAST),
+    "group-norm-flat": (lambda: nn.Sequential(nn.Linear(6, 8), nn.GroupNorm(2, 8)), vector, Method.FAST),
     "conv3d": (lambda: _flat(nn.Unflatten(2, (1, 7)), nn.Conv3d(3, 2, (1, 3, 2))), image, Method.FAST),
     "prelu": (lambda: nn.Sequential(nn.Linear(6, 5), nn.PReLU(), nn.Linear(5, 4)), vector, Method.FAST),
     "prelu-channels": (lambda: _flat(nn.Conv2d(3, 4, 3), nn.PReLU(4)), image, Method.FAST),
