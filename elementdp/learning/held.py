@@ -18,15 +18,16 @@ class Held:
 
     def __init__(self, model: nn.Module, *, values: bool = False) -> None:
         self._model, self._values = model, values
-        self._before, self._copies = self._held(), {name: t.detach().clone() for name, t in self._by_value().items()}
-        self._extra, self._gradients = self._extra_states(), self._own_gradients()
+        buffers, parameters = self._tensors()
+        self._before = _seen(buffers | parameters)
+        self._copies = {name: t.detach().clone() for name, t in self._by_value(buffers, parameters).items()}
+        self._extra, self._gradients = self._extra_states(), _own_gradients(parameters)
 
-    def _held(self) -> dict[str, Seen]:
-        held = [*self._model.named_buffers(), *self._model.named_parameters()]
-        return {name: (id(t), t.data_ptr(), t._version, t.requires_grad) for name, t in held}
+    def _tensors(self) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        return dict(self._model.named_buffers()), dict(self._model.named_parameters())
 
-    def _by_value(self) -> dict[str, Tensor]:
-        return dict(self._model.named_buffers()) | (dict(self._model.named_parameters()) if self._values else {})
+    def _by_value(self, buffers: dict[str, Tensor], parameters: dict[str, Tensor]) -> dict[str, Tensor]:
+        return buffers | parameters if self._values else buffers
 
     def _extra_states(self) -> dict[str, bytes]:
         """What layers add to ``state_dict()`` besides tensors."""
@@ -37,13 +38,10 @@ class Held:
         }
         return {name: _saved(value) for name, value in own.items()}
 
-    def _own_gradients(self) -> dict[str, Seen]:
-        gradients = {name: p.grad for name, p in self._model.named_parameters()}
-        return {name: (id(g), g._version) for name, g in gradients.items() if g is not None}
-
     def changed(self) -> str | None:
         """The name of something that is no longer what it was."""
-        after, values, extra = self._held(), self._by_value(), self._extra_states()
+        buffers, parameters = self._tensors()
+        after, values, extra = _seen(buffers | parameters), self._by_value(buffers, parameters), self._extra_states()
         for name in sorted(self._before.keys() | after.keys()):
             same = self._before.get(name) == after.get(name)
             if not same or (name in self._copies and not _equal(self._copies[name], values[name])):
@@ -52,7 +50,8 @@ class Held:
 
     def new_gradient(self) -> str | None:
         """The name of a parameter in whose ``.grad`` a backward pass has left something."""
-        return next((name for name, seen in self._own_gradients().items() if self._gradients.get(name) != seen), None)
+        after = _own_gradients(dict(self._model.named_parameters()))
+        return next((name for name, seen in after.items() if self._gradients.get(name) != seen), None)
 
     def refuse_changes(self) -> None:
         """Raise if the passes since have left something behind."""
@@ -66,6 +65,16 @@ class Held:
                 "the model runs a backward pass of its own, which leaves gradients without noise in .grad: use "
                 "torch.autograd.grad within it"
             )
+
+
+def _seen(tensors: dict[str, Tensor]) -> dict[str, Seen]:
+    return {name: (id(t), t.data_ptr(), t._version, t.requires_grad) for name, t in tensors.items()}
+
+
+def _own_gradients(parameters: dict[str, Tensor]) -> dict[str, Seen]:
+    """What stands in the parameters' ``.grad``."""
+    gradients = {name: p.grad for name, p in parameters.items()}
+    return {name: (id(g), g._version) for name, g in gradients.items() if g is not None}
 
 
 def _saved(value: object) -> bytes:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from elementdp.learning._fast.by_name import Added, AffineByName, ByName
-from elementdp.learning._fast.forms import faster_form
+from elementdp.learning._fast.forms import faster_form, unwatched
 from elementdp.learning._fast.products import Call
 from elementdp.learning._fast.recurrent import RecurrentCell, Watch, can_unroll, unrolled
 from elementdp.learning.rows import Rows, call
@@ -121,11 +121,12 @@ class Capture(Hooked):
         self, layer: Used, x: Tensor, output: Tensor, states: Tensor | None = None, resets: Tensor | None = None
     ) -> None:
         """What went into a use of parameters, and where the gradient of what came out will arrive."""
-        if self._open and output.requires_grad:
-            # The edge, not the tensor: an in-place activation may overwrite the tensor next.
-            edge = torch.autograd.graph.get_gradient_edge(output)
-            edge.node.register_prehook(self._passed_back)
-            self._seen.append(_Use(layer, x.detach(), x._version, edge, states, resets))
+        with unwatched():
+            if self._open and output.requires_grad:
+                # The edge, not the tensor: an in-place activation may overwrite the tensor next.
+                edge = torch.autograd.graph.get_gradient_edge(output)
+                edge.node.register_prehook(self._passed_back)
+                self._seen.append(_Use(layer, x.detach(), x._version, edge, states, resets))
 
     def _passed_back(self, gradients: tuple[Tensor, ...]) -> None:
         """Notice a derivative within the forward pass that is differentiated again: it takes the leaves another way."""
@@ -150,9 +151,13 @@ class Capture(Hooked):
         arrived = zip(self._parameters, found[len(edges) :], strict=False)
         if outside := [parameter for parameter, gradient in arrived if gradient is not None]:
             raise CaptureError("a parameter is used outside its own layer", outside)
-        dtype = reduce(torch.promote_types, [p.dtype for p in self._parameters], torch.float32)
+        with unwatched():
+            return self._calls(rows, found[: len(edges)])
+
+    def _calls(self, rows: int, grads: Sequence[Tensor | None]) -> list[tuple[Used, list[Call]]]:
+        dtype = reduce(torch.promote_types, {p.dtype for p in self._parameters}, torch.float32)
         result: dict[int, tuple[Used, list[Call]]] = {}
-        for use, grad in zip(self._seen, found[: len(edges)], strict=False):
+        for use, grad in zip(self._seen, grads, strict=False):
             if use.inputs._version != use.version:
                 raise CaptureError("a layer's input is overwritten after use", use.layer.parameters())
             if len(use.inputs) != rows:

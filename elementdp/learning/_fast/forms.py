@@ -1,14 +1,20 @@
 """Faster forms of layers while they are watched: only the gradients of what goes into them are wanted."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elementdp.learning._fast.products import times
+from elementdp.learning._fast.products import times, uses_onednn
 from elementdp.learning._fast.recurrent import has_own_forward
+
+
+def unwatched() -> AbstractContextManager[None]:
+    """Without torch's hook for every function, which a step meets a thousand times and needs for a dozen."""
+    return torch._C.DisableTorchFunction()
 
 
 def _at_every_position(x: Tensor, right: Tensor, added: Tensor | None) -> Tensor:
@@ -63,10 +69,14 @@ class Affine(torch.autograd.Function):
 
 def affine_of(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """xWᵀ + b, by the faster product where there is one."""
-    known = x.dtype is weight.dtype is torch.float32 and x.device.type == "cpu" and x.dim() > 1
-    if not known or torch.is_autocast_enabled("cpu"):
-        return functional.linear(x, weight, bias)
-    return Affine.apply(x, weight, bias)  # type: ignore[no-untyped-call, no-any-return]
+    with unwatched():
+        known = x.dtype is weight.dtype is torch.float32 and x.device.type == "cpu" and x.dim() > 1
+        if not known or torch.is_autocast_enabled("cpu"):
+            return functional.linear(x, weight, bias)
+        inner, outer = x.shape[-1], len(weight)
+        if x.requires_grad and not uses_onednn(x.numel() // max(1, inner), inner, outer, x):
+            return functional.linear(x, weight.detach(), None if bias is None else bias.detach())
+        return Affine.apply(x, weight, bias)  # type: ignore[no-untyped-call, no-any-return]
 
 
 def affine_forward(layer: nn.Linear) -> Callable[[Tensor], Tensor]:

@@ -100,10 +100,14 @@ def lengths(values: Tensor) -> Tensor:
     torch adds up the squares of a long row in its own precision, and loses so many digits that a norm can come out a
     percent too small, which would let more than ρ through. So norms of short pieces are found first.
     """
+    if values.shape[1] <= PIECE:
+        short: Tensor = torch.linalg.vector_norm(values, dim=1)
+        return short
     whole = values.shape[1] // PIECE * PIECE
     pieces = torch.linalg.vector_norm(torch.unflatten(values[:, :whole], 1, (-1, PIECE)), dim=2)
-    rest = torch.linalg.vector_norm(values[:, whole:], dim=1, keepdim=True)
-    size: Tensor = torch.linalg.vector_norm(accurate(torch.cat([pieces, rest], 1)), dim=1)
+    if whole < values.shape[1]:
+        pieces = torch.cat([pieces, torch.linalg.vector_norm(values[:, whole:], dim=1, keepdim=True)], 1)
+    size: Tensor = torch.linalg.vector_norm(accurate(pieces), dim=1)
     return size.to(values.dtype)
 
 
@@ -192,7 +196,7 @@ def group_products(left: Tensor, right: Tensor, segments: Segments) -> Tensor:
     for r in segments.stretches:
         a, b = left[r.rows].reshape(r.count, -1, p), right[r.rows].reshape(r.count, -1, q)
         if not uses_onednn(p, a.shape[1], q, a):
-            found.append(a.mT @ b)
+            found.append((b.mT @ a).mT if p > q else a.mT @ b)  # wide results are the quicker ones
             continue
         turned = a.new_empty(r.count, q, p)
         for i in range(r.count):
@@ -242,15 +246,20 @@ def _entries(matrices: tuple[tuple[int, int], ...], device: torch.device) -> tup
     return torch.from_numpy(places).to(device), owners(widths**2).to(device), owners(widths).to(device)
 
 
-def _gram(rows: Tensor) -> Tensor:
-    """The products of all rows with each other. Like norms, long ones are added up from pieces, not to lose digits."""
-    if rows.shape[2] <= GRAM_PIECE:
-        return torch.bmm(rows, rows.mT)
-    return torch.stack([accurate(torch.bmm(r, r.mT)) for r in torch.split(rows, GRAM_PIECE, 2)]).sum(0).to(rows.dtype)
+def _grams(many: Sequence[Tensor]) -> Tensor:
+    """The products of all rows of a group with each other, of one group after another.
+
+    Like norms, long ones are added up from pieces, not to lose digits.
+    """
+    pieces = []
+    for start in range(0, many[0].shape[2], GRAM_PIECE):
+        parts = [rows[:, :, start : start + GRAM_PIECE] for rows in many]
+        pieces.append(torch.cat([torch.bmm(part, part.mT).flatten() for part in parts]))
+    return pieces[0] if len(pieces) == 1 else accurate(torch.stack(pieces)).sum(0).to(pieces[0].dtype)
 
 
 def _by_gram(pairs: Sequence[tuple[Tensor, Tensor]], bias: bool) -> Tensor:
-    terms, right = (torch.cat([_gram(t).flatten() for t in side]) for side in zip(*pairs, strict=True))
+    terms, right = (_grams(side) for side in zip(*pairs, strict=True))
     index, entry, owner = _entries(tuple((a.shape[1], len(a)) for a, _ in pairs), terms.device)
     groups = sum(len(a) for a, _ in pairs)
     if bias:
