@@ -10,11 +10,18 @@ window.addEventListener("load", async () => {
     const slanted = drawn.length === 1 && code >= 0x1d434 && code <= 0x1d71b;
     return slanted ? String.fromCodePoint(code).normalize("NFKC") : undefined;
   };
+  // A letter with an index is another symbol than the letter alone, and with index 0 than with others.
+  const symbol = (node) => {
+    const name = letter(node), outer = node.closest('g[data-mml-node="msub"], g[data-mml-node="msubsup"]');
+    if (!name || !outer?.firstElementChild.contains(node)) return name;
+    const index = [...outer.children[1].querySelectorAll("[data-c]")].map((drawn) => drawn.dataset.c);
+    return `${name}_${index.join() === "30" ? "0" : ""}`;
+  };
   const variables = (root) => [...root.querySelectorAll('g[data-mml-node="mi"]')];
   const meanings = new Map();
   for (const entry of entries) {
     for (const formula of entry.querySelectorAll("mjx-container")) {
-      const [first] = variables(formula), name = first && letter(first);
+      const [first] = variables(formula), name = first && symbol(first);
       if (name) meanings.set(name, { words: entry.nextElementSibling.dataset.words, href: entry.firstElementChild.href });
     }
   }
@@ -24,7 +31,7 @@ window.addEventListener("load", async () => {
     title(meanings.get(name).words);
   };
   for (const node of [...document.querySelectorAll('.bd-article mjx-container[display="true"]')].flatMap(variables)) {
-    const name = letter(node);
+    const name = symbol(node);
     if (meanings.has(name)) {
       explain(node, name, (words) => {
         const title = document.createElementNS("http://www.w3.org/2000/svg", "title");

@@ -63,7 +63,8 @@ def finish_pages(app: Sphinx, error: Exception | None) -> None:
         for page in html.rglob("*.html"):
             text = _UNWANTED.sub("", page.read_text(encoding="utf-8"))
             if page.parent.parent == glossary.parent:  # the chapters; the other pages have hardly a formula
-                text = with_symbols(text, symbols, "../glossary.html")
+                chapter = page.relative_to(glossary.parent).with_suffix("").as_posix()
+                text = with_symbols(text, symbols, "../glossary.html", chapter)
             # A browser would begin a line with the full stop after a formula.
             whole = _FORMULA_AND_POINT.sub(r'<span class="edp-whole">\1</span>', text)
             page.write_text(whole, encoding="utf-8")

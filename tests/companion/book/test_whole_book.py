@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
@@ -13,6 +14,7 @@ from support.small_books import ROOT
 from elementdp.companion.book.build import Built
 from elementdp.companion.book.notebooks import read_all
 from elementdp.companion.book.project import Project
+from elementdp.companion.book.symbols import in_chapter, read_glossary
 from elementdp.companion.claims import CATALOGUE
 
 pytestmark = pytest.mark.book
@@ -117,6 +119,15 @@ def test_every_chapter_explains_its_symbols(smoke_book: Built) -> None:
         fold = text.partition('<details class="edp-fold edp-symbols">')[2].partition("</details>")[0]
         assert 'href="../glossary.html#term-eps-delta"' in fold, page
         assert 'href="../glossary.html#term-n"' in fold, page
+
+
+def test_a_letter_has_one_meaning_in_a_chapter(smoke_book: Built) -> None:
+    glossary = read_glossary((smoke_book.index.parent / "book" / "glossary.html").read_text())
+    chapters = [page.removeprefix("book/") for page in Project(ROOT).pages if page.count("/") == 2]
+    assert {chapter for symbol in glossary for chapter in symbol.chapters} < set(chapters)
+    for chapter in chapters:
+        heads = Counter(head for symbol in in_chapter(glossary, chapter) for head in symbol.heads)
+        assert not [head for head, entries in heads.items() if entries > 1], chapter
 
 
 def test_pictures_have_text_alternatives(smoke_book: Built) -> None:
