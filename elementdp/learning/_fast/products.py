@@ -29,6 +29,8 @@ GRAM_PIECE = 512
 """So many products of two rows are. A sum of K equal ones was seen to lose up to K/18 units in the last place."""
 WORTH_ONEDNN = 1 << 20
 """From so many operations on, oneDNN's product is faster than torch's own, call and all."""
+WORTH_ONEDNN_EACH = 20_000_000
+"""From so many on, many of them are faster than torch's own product of many, which needs no copies."""
 
 
 def half_speed(processor: Path) -> bool:
@@ -130,9 +132,9 @@ def trainable(parameter: Tensor | None) -> bool:
     return parameter is not None and parameter.requires_grad
 
 
-def uses_onednn(rows: int, inner: int, columns: int, like: Tensor) -> bool:
+def uses_onednn(rows: int, inner: int, columns: int, like: Tensor, worth: int = WORTH_ONEDNN) -> bool:
     """Whether :func:`times` takes oneDNN's product."""
-    enough = 2 * rows * inner * columns >= WORTH_ONEDNN
+    enough = 2 * rows * inner * columns >= worth
     return enough and _onednn is not None and like.dtype is torch.float32 and like.device.type == "cpu"
 
 
@@ -195,13 +197,14 @@ def group_products(left: Tensor, right: Tensor, segments: Segments) -> Tensor:
     found = []
     for r in segments.stretches:
         a, b = left[r.rows].reshape(r.count, -1, p), right[r.rows].reshape(r.count, -1, q)
-        if not uses_onednn(p, a.shape[1], q, a):
-            found.append((b.mT @ a).mT if p > q else a.mT @ b)  # wide results are the quicker ones
-            continue
-        turned = a.new_empty(r.count, q, p)
-        for i in range(r.count):
-            turned[i] = times(b[i].mT, a[i])
-        found.append(turned.mT)
+        wide, thin = (a, b) if p > q else (b, a)
+        if uses_onednn(thin.shape[2], thin.shape[1], wide.shape[2], thin, WORTH_ONEDNN_EACH):
+            each = wide.new_empty(r.count, thin.shape[2], wide.shape[2])
+            for one, t, w in zip(each, thin.mT.contiguous(), wide, strict=True):
+                one.copy_(times(t, w))
+        else:
+            each = thin.mT @ wide  # wide results are the quicker ones
+        found.append(each.mT if p > q else each)
     return torch.cat(found) if len(found) > 1 else found[0]
 
 

@@ -105,9 +105,9 @@ def _steps(cell: RecurrentCell, x: Tensor, watch: Watch) -> tuple[Tensor, Tensor
     if cell.kind is nn.LSTM and not watch.vectorizes and not torch.is_autocast_enabled(x.device.type):
         added = x.new_zeros(1).expand(*x.shape[:2], len(weight_hh)).requires_grad_()
         fixed = [t if t is None else t.detach() for t in (weight_ih, bias_ih, weight_hh)]
-        states, memory = LSTMSteps.apply(x, added, *fixed)  # type: ignore[no-untyped-call]
-        watch.record(cell, x, added, states[:, :-1].detach(), None)
-        return states[:, 1:], states[:, -1], memory
+        states, before, memory = LSTMSteps.apply(x, added, *fixed)  # type: ignore[no-untyped-call]
+        watch.record(cell, x, added, before, None)
+        return states, states[:, -1], memory
     gates = watch.tap(functional.linear(x, weight_ih, bias_ih))
     hidden = memory = gates.new_zeros(len(x), weight_hh.shape[1])
     before, outputs, resets = [], [], []
