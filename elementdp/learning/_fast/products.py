@@ -160,6 +160,13 @@ def activated(x: Tensor, weight: Tensor | None, bias: Tensor | None, function: s
     return found.sigmoid_() if function == "sigmoid" else found.tanh_()
 
 
+def weighted(left: Tensor, factors: Tensor) -> Tensor:
+    """Rows times their factors, laid out in memory as :func:`product` wants its left side."""
+    if _onednn is None:
+        return left * factors[:, None]
+    return left.mT.clone(memory_format=torch.contiguous_format).mul_(factors).mT
+
+
 def product(left: Tensor, right: Tensor, keep: int) -> Tensor:
     """LᵀR = Σ_i left_i ⊗ right_i over many rows i.
 

@@ -25,6 +25,7 @@ from elementdp.learning._fast.products import (
     product,
     product_squares,
     trainable,
+    weighted,
     worth_keeping,
 )
 from elementdp.learning._fast.recurrent import RecurrentCell
@@ -51,7 +52,8 @@ def affine(weight: Tensor, bias: Tensor | None, inputs: Tensor, grads: Tensor, s
 
     def weigh(factors: Tensor, spoilt: bool) -> Gradients:
         rows = segments.spread(factors)
-        left = (clean(grads, rows, spoilt) * rows[:, None, None]).flatten(0, 1)
+        places = rows if grads.shape[1] == 1 else rows.repeat_interleave(grads.shape[1])
+        left = weighted(clean(grads, rows, spoilt).flatten(0, 1), places)
         right = clean(inputs, rows, spoilt).flatten(0, 1)
         found: Gradients = [(weight, product(left, right, segments.memory.keep))]
         return [*found, (bias, left.sum(0))] if bias is not None and trainable(bias) else found
