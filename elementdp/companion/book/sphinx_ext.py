@@ -52,7 +52,8 @@ _UNWANTED = re.compile(
 )
 
 
-_FORMULA_AND_POINT = re.compile(r'(<span class="math notranslate nohighlight">\\\([^<]*\\\)</span>[.,;:!?)\]]+)')
+_FORMULA = r'<span class="math notranslate nohighlight">\\\([^<]*\\\)</span>'
+_FORMULA_WITH_SIGNS = re.compile(rf"(\(?{_FORMULA}[.,;:!?)\]]+|\({_FORMULA})")
 
 
 def finish_pages(app: Sphinx, error: Exception | None) -> None:
@@ -65,8 +66,8 @@ def finish_pages(app: Sphinx, error: Exception | None) -> None:
             if page.parent.parent == glossary.parent:  # the chapters; the other pages have hardly a formula
                 chapter = page.relative_to(glossary.parent).with_suffix("").as_posix()
                 text = with_symbols(text, symbols, "../glossary.html", chapter)
-            # A browser would begin a line with the full stop after a formula.
-            whole = _FORMULA_AND_POINT.sub(r'<span class="edp-whole">\1</span>', text)
+            # A browser would begin a line with the full stop after a formula, and end one with the bracket before it.
+            whole = _FORMULA_WITH_SIGNS.sub(r'<span class="edp-whole">\1</span>', text)
             page.write_text(whole, encoding="utf-8")
         write_excerpts(html, sorted(app.env.found_docs))
 
