@@ -9,9 +9,10 @@ _RAISED = re.compile(rf"\^(?:{_BRACED}|{_BRACKETED}|([-−+]?\w+(?:\.\w+)*|∞|\
 _LOWERED = re.compile(rf"((?:[α-ωΑ-Ω]|(?<![\w`])m?[A-Za-zÀ-ſ])[²³⁻¹⁺]*)_(?:{_BRACED}|([^\W²³¹]+))")
 _ROOT = re.compile(rf"√(?:{_BRACKETED}|(\w))")
 _MINUS = re.compile(r"(?<=[^\s-]) - (?=[^\s-])")
-# A hyphen between a letter or a bracket and a number or a letter is a minus; in words and dates it stays.
+# A hyphen before a number, or between a letter or bracket and a letter, is a minus; in words and dates it stays.
 _HYPHEN = re.compile(
-    r"(?:(?<=[α-ω)}])|(?<=\b[A-Za-z])|(?<=_[a-z]))-(?=\d|[α-ωA-Za-z](?:\b|_))|(?<=\b\d)-(?=[α-ωA-Za-z](?:\b|_))"
+    r"(?<![^\s(,])-(?=\.?\d)"
+    r"|(?:(?<=[α-ω)}])|(?<=\b[A-Za-z])|(?<=_[a-z]))-(?=\d|[α-ωA-Za-z](?:\b|_))|(?<=\b\d)-(?=[α-ωA-Za-z](?:\b|_))"
 )
 _SCIENTIFIC = re.compile(r"(?<![\w.])(\d(?:\.\d+)?)e([-+]?)0*(\d+)(?!\w)")
 _AS_IT_IS = re.compile(r"(\\\(.*?\\\)|<code>.*?</code>|<[^>]*>)", re.DOTALL)

@@ -16,7 +16,7 @@ from elementdp.companion.report.formulas import formula_html, typeset
      ("4^-t q_j²", "4<sup>−t</sup> q<sub>j</sub>²"), ("f-privacy, CIFAR-10, 2026-11-18",) * 2,
      ("(1-q)N, n(q_i-q_j)", "(1−q)N, n(q<sub>i</sub>−q<sub>j</sub>)"),
      ("Ĥ_j - Ĥ_l", "Ĥ<sub>j</sub> − Ĥ<sub>l</sub>"),
-     ("--q - x", "--q − x"),
+     ("--q - x", "--q − x"), ("-3.1 ± 2.7, (-.5,-1)", "−3.1 ± 2.7, (−.5,−1)"),
      ("mp_j, θ⁺_k", "mp<sub>j</sub>, θ⁺<sub>k</sub>"),
      ("m√(p/(nm))", 'm√<span class="edp-root">p/(nm)</span>'), ("√L", '√<span class="edp-root">L</span>')],
 )  # fmt: skip
