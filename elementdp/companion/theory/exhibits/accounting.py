@@ -37,7 +37,7 @@ def paper_settings(names: Sequence[str], targets: Sequence[float], q: float) -> 
         name="tab-paper-settings",
         caption=f"What the paper's settings claim and what is true at q = {q:g}, for one element of one user replaced, "
         "at δ = n^-1.1",
-        header=("experiment", "claimed", "σ", "M", "true, M", "true, any", "pairs sampled"),
+        header=("setting", "claimed", "σ", "M", "true, M", "true, any", "pairs sampled"),
         rows=rows,
         numbers={
             "acc-name": names[-1],
