@@ -14,7 +14,8 @@ window.addEventListener("load", async () => {
   const symbol = (node) => {
     const name = letter(node), outer = node.closest('g[data-mml-node="msub"], g[data-mml-node="msubsup"]');
     if (!name || !outer?.firstElementChild.contains(node)) return name;
-    const index = [...outer.children[1].querySelectorAll("[data-c]")].map((drawn) => drawn.dataset.c);
+    // An exponent is drawn before the index.
+    const index = [...outer.lastElementChild.querySelectorAll("[data-c]")].map((drawn) => drawn.dataset.c);
     return `${name}_${index.join() === "30" ? "0" : ""}`;
   };
   const variables = (root) => [...root.querySelectorAll('g[data-mml-node="mi"]')];

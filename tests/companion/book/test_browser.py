@@ -166,6 +166,20 @@ def test_symbols_of_equations_and_cells_lead_to_the_glossary(opened: Opened) -> 
     page.wait_for_url("**/glossary.html#term-*")
 
 
+def test_the_index_of_a_letter_chooses_its_entry(opened: Opened) -> None:
+    page = opened("book/learning/asymptotics.html")
+    page.wait_for_function("document.querySelectorAll('.edp-symbol').length > 0")
+    # The page has L for a risk, and L_0, here with an exponent, for a constant.
+    shown = page.locator('mjx-container[display="true"] .edp-symbol').evaluate_all("""all => all.map(one => [
+        [...(one.closest('g[data-mml-node^="msub"]') ?? one).querySelectorAll('[data-c]')]
+            .map(drawn => String.fromCodePoint(parseInt(drawn.dataset.c, 16)).normalize('NFKC')).join(''),
+        one.querySelector('title').textContent,
+    ])""")
+    meanings = [words for symbol, words in shown if symbol.startswith("L")]
+    assert meanings
+    assert all(words.startswith("A Lipschitz constant") for words in meanings)
+
+
 def test_a_search_shows_excerpts(opened: Opened) -> None:
     page = opened("search.html?q=amplification")
     page.locator("#search-results li p.context").first.wait_for(timeout=10_000)
