@@ -177,33 +177,41 @@ class GroupClipper(Passes):
             options = [self.wanted]
         first = Segments(segments.sizes[:COMPARED_GROUPS], self.memory)
         few = part(pair, slice(0, first.rows))
-        with same_draws():  # in the mode that trains: a layer may draw random numbers only there
+        with same_draws():
             self.refuse_hidden(few)
-            options = [option for option in options if self._attempt(option, partial(self._ran, option, few, first))]
-        with quiet(self.model, lambda: self.row_losses(pair)):
+        calm = partial(quiet, self.model, lambda: self.row_losses(pair))
+        with calm():
             slow = self.tried(Method.LOOP, few, first)
             if self.wanted is Method.AUTO and not (slow.norms.isfinite() & (slow.norms > 0)).any():
                 return Method.LOOP  # nothing to compare with: take what is right for every model
             reference = self.plain(pair, segments)
-            right: list[Method] = []
-            for option in options:
-                if self._attempt(option, partial(self._finds, option, (few, first, slow), (pair, segments, reference))):
-                    right.append(option)
-                    if option is Method.FAST and (self.by_name or not self.rest):
-                        break
-                elif option is self.wanted:
-                    raise ModelError(f"method={option.value!r} does not reproduce this model's gradients: use 'auto'")
-            if not right:
-                raise ModelError(
-                    "the gradient of a group is another one within a larger batch: the loss, a hook or an autograd "
-                    "function looks at the whole batch, or the model draws random numbers even in evaluation mode"
+        right: list[Method] = []
+        for option in options:
+            with same_draws():  # in the mode that trains: a layer may draw random numbers only there
+                if not self._attempt(option, partial(self._ran, option, few, first)):
+                    continue
+            with calm():
+                found = self._attempt(
+                    option, partial(self._finds, option, (few, first, slow), (pair, segments, reference))
                 )
-            self._right |= set(right)
+            if found:
+                right.append(option)
+                if option is Method.FAST and (self.by_name or not self.rest):
+                    break  # the others need not be tried, and torch.func is slow to load
+            elif option is self.wanted:
+                raise ModelError(f"method={option.value!r} does not reproduce this model's gradients: use 'auto'")
+        if not right:
+            raise ModelError(
+                "the gradient of a group is another one within a larger batch: the loss, a hook or an autograd "
+                "function looks at the whole batch, or the model draws random numbers even in evaluation mode"
+            )
+        self._right |= set(right)
+        with calm():
             taken = right[0]
             if len(right) > 1 and self.measures:
                 taken = self._fastest(right, pair, segments)
             self._refuse_meeting(taken, pair, segments)
-            return taken
+        return taken
 
     def _attempt(self, option: Method, attempt: Callable[[], object]) -> bool:
         """What came of it: a method that cannot follow a model is passed over, unless it was asked for by name."""
@@ -304,6 +312,7 @@ class GroupClipper(Passes):
                     total[id(parameter)] = gradient if so_far is None else so_far.add_(gradient)
                 norms.append(torch.where(finite, found, torch.inf))
                 losses.append(means)
+                del layer, weighted  # the next chunk can have their memory
         empty = torch.zeros(0, device=self.device)
         sums = [total[id(p)] if id(p) in total else torch.zeros_like(p) for p in self.parameters]
         return ClippedSum(sums, torch.cat(norms) if norms else empty, torch.cat(losses) if losses else empty)
