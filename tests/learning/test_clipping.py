@@ -96,6 +96,42 @@ class Branching(nn.Module):
         return torch.stack(rows)
 
 
+class Residual(nn.Module):
+    """A linear layer to whose output, in place, what went into it is added."""
+
+    def __init__(self, width=6):
+        super().__init__()
+        self.inner = nn.Linear(width, width)
+
+    def forward(self, x):
+        h = self.inner(x)
+        h += x
+        return h
+
+
+class Viewed(nn.Module):
+    """A layer without a rule that returns a view, overwritten afterwards where there are more than three positions."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(6, 6))
+
+    def forward(self, x):
+        return (x.flatten(0, -2) @ self.weight).view(x.shape)
+
+
+class Overwriting(nn.Module):
+    """What overwrites it."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.viewed, self.out = nn.Linear(6, 6), Viewed(), nn.Linear(6, 4)
+
+    def forward(self, x):
+        h = self.viewed(self.first(x))
+        return self.out((h.relu_() if h.shape[1] > 3 else h).mean(1))
+
+
 class Functional(nn.Module):
     """A linear layer whose weight is also used outside its own forward pass."""
 
@@ -161,6 +197,8 @@ MODELS = {
     "rms-norm-first": (lambda: _flat(nn.RMSNorm((5, 6), eps=0.1)), sequence, Method.FAST),
     "rms-norm": (lambda: _flat(nn.Linear(6, 6), nn.RMSNorm(6)), sequence, Method.FAST),
     "transposed": (lambda: _flat(nn.ConvTranspose1d(3, 4, 3)), line, Method.FAST),
+    "residual": (lambda: _flat(nn.Linear(6, 6), Residual()), sequence, Method.FAST),
+    "in-place": (lambda: _flat(nn.Linear(6, 6), nn.Linear(6, 5), nn.ReLU(inplace=True)), sequence, Method.FAST),
     "tied": (Tied, words, None),
     "weight-used-elsewhere": (Functional, vector, None),
     "sequence-first": (SequenceFirst, sequence, None),
@@ -701,6 +739,38 @@ def test_bfloat16_passes_are_clipped_in_full_precision():
     assert norm <= 0.1 * (1 + 1e-6)
     expected, _ = clipped_sum(copy.deepcopy(model), cross_entropy, inputs, targets, (sum(SIZES),), 0.1)
     assert_same(alone.gradients, expected, 0.1)
+
+
+def _overwritten(last):
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(64, 64), nn.Tanh(), last, nn.Flatten(), nn.Linear(512, 4))
+    return model, torch.randn(64, 8, 64), torch.randint(4, (64,))
+
+
+@pytest.mark.parametrize("precision", [None, torch.bfloat16])
+@pytest.mark.parametrize(
+    "last", [Residual(64), nn.Sequential(nn.Linear(64, 64), nn.ReLU(inplace=True))], ids=["residual", "relu"]
+)
+def test_few_rows_of_a_layer_whose_output_is_overwritten_do_not_lose_it(last, precision):
+    """Products of few rows and in half precision take another way than those that were compared at first."""
+    model, inputs, targets = _overwritten(last)
+    clipper = GroupClipper(model, cross_entropy, 0.5, precision=precision)
+    clipper.prepare(Batch.of(inputs, targets, (8,) * 8))
+    assert clipper.method is Method.FAST
+    found = clipper(Batch.of(inputs[:8], targets[:8], (2,) * 4))
+    expected, _ = clipped_sum(model, cross_entropy, inputs[:8], targets[:8], (2,) * 4, 0.5)
+    assert_same(found.gradients, expected, 1e-5 if precision is None else 0.1)
+
+
+def test_a_view_that_is_overwritten_later_is_not_missed():
+    torch.manual_seed(0)
+    model, inputs, targets = Overwriting(), torch.randn(8, 4, 6), torch.randint(4, (8,))
+    clipper = GroupClipper(model, cross_entropy, 0.5)
+    clipper.prepare(Batch.of(inputs[:, :3].clone(), targets, (2,) * 4))
+    assert clipper.method is Method.FAST
+    found = clipper(Batch.of(inputs, targets, (2,) * 4))
+    expected, _ = clipped_sum(model, cross_entropy, inputs, targets, (2,) * 4, 0.5)
+    assert_same(found.gradients, expected, 1e-5)
 
 
 @pytest.mark.parametrize("method", ["fast", "vectorized", "loop"])

@@ -126,7 +126,8 @@ class Capture(Hooked):
                 # The edge, not the tensor: an in-place activation may overwrite the tensor next.
                 edge = torch.autograd.graph.get_gradient_edge(output)
                 edge.node.register_prehook(self._passed_back)
-                self._seen.append(_Use(layer, x.detach(), x._version, edge, states, resets))
+                view = output.detach() if output._is_view() else None
+                self._seen.append(_Use(layer, x.detach(), x._version, edge, states, resets, view, output._version))
 
     def _passed_back(self, gradients: tuple[Tensor, ...]) -> None:
         """Notice a derivative within the forward pass that is differentiated again: it takes the leaves another way."""
@@ -160,6 +161,8 @@ class Capture(Hooked):
         for use, grad in zip(self._seen, grads, strict=False):
             if use.inputs._version != use.version:
                 raise CaptureError("a layer's input is overwritten after use", use.layer.parameters())
+            if use.view is not None and use.view._version != use.written:  # its gradient arrives elsewhere
+                raise CaptureError("a layer's output is a view and overwritten after use", use.layer.parameters())
             if len(use.inputs) != rows:
                 raise CaptureError(
                     "a layer's input does not have the examples in its first dimension", use.layer.parameters()
@@ -181,6 +184,8 @@ class _Use:
     edge: torch.autograd.graph.GradientEdge
     states: Tensor | None = None
     resets: Tensor | None = None
+    view: Tensor | None = None
+    written: int = 0
 
 
 def _floating(values: Tensor | None, dtype: torch.dtype) -> Tensor | None:

@@ -17,10 +17,15 @@ def unwatched() -> AbstractContextManager[None]:
     return torch._C.DisableTorchFunction()
 
 
+def _unviewed(found: Tensor, x: Tensor) -> Tensor:
+    """Rows in the shape of x, as no view: what overwrites a view takes its place in the graph, gradient and all."""
+    return torch.ops.aten._unsafe_view(found, [*x.shape[:-1], found.shape[1]])  # type: ignore[no-any-return]
+
+
 def _at_every_position(x: Tensor, right: Tensor, added: Tensor | None) -> Tensor:
-    """x·right + added. A view of the product would not let a layer that follows work in place."""
+    """x·right + added."""
     found = times(x.reshape(-1, x.shape[-1]), right, added)
-    return found if x.dim() == 2 else torch.ops.aten._unsafe_view(found, [*x.shape[:-1], right.shape[1]])
+    return found if x.dim() == 2 else _unviewed(found, x)
 
 
 class Product(torch.autograd.Function):
@@ -70,13 +75,18 @@ class Affine(torch.autograd.Function):
 def affine_of(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """xWᵀ + b, by the faster product where there is one."""
     with unwatched():
+        inner, outer = x.shape[-1], len(weight)
         known = x.dtype is weight.dtype is torch.float32 and x.device.type == "cpu" and x.dim() > 1
         if not known or torch.is_autocast_enabled("cpu"):
-            return functional.linear(x, weight, bias)
-        inner, outer = x.shape[-1], len(weight)
-        if x.requires_grad and not uses_onednn(x.numel() // max(1, inner), inner, outer, x):
-            return functional.linear(x, weight.detach(), None if bias is None else bias.detach())
-        return Affine.apply(x, weight, bias)  # type: ignore[no-untyped-call, no-any-return]
+            constants = weight, bias
+        # Only with a gradient to pass back is the product of constants one whose use can be seen.
+        elif x.requires_grad and not uses_onednn(x.numel() // max(1, inner), inner, outer, x):
+            constants = weight.detach(), None if bias is None else bias.detach()
+        else:
+            return Affine.apply(x, weight, bias)  # type: ignore[no-untyped-call, no-any-return]
+        if x.dim() < 3 or inner == 0:
+            return functional.linear(x, *constants)
+        return _unviewed(functional.linear(x.reshape(-1, inner), *constants), x)
 
 
 def affine_forward(layer: nn.Linear) -> Callable[[Tensor], Tensor]:

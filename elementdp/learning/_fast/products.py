@@ -160,7 +160,7 @@ def activated(x: Tensor, weight: Tensor | None, bias: Tensor | None, function: s
     return found.sigmoid_() if function == "sigmoid" else found.tanh_()
 
 
-def weighted(left: Tensor, factors: Tensor) -> Tensor:
+def scaled_rows(left: Tensor, factors: Tensor) -> Tensor:
     """Rows times their factors, laid out in memory as :func:`product` wants its left side."""
     if _onednn is None:
         return left * factors[:, None]
@@ -201,17 +201,18 @@ def worth_keeping(left: Tensor, right: Tensor, segments: Segments) -> bool:
 def group_products(left: Tensor, right: Tensor, segments: Segments) -> Tensor:
     """Σ left_i ⊗ right_i over the (row, position) pairs i of each group."""
     p, q = left.shape[2], right.shape[2]
+    if p > q:  # wide results are the quicker ones
+        return group_products(right, left, segments).mT
     found = []
     for r in segments.stretches:
         a, b = left[r.rows].reshape(r.count, -1, p), right[r.rows].reshape(r.count, -1, q)
-        wide, thin = (a, b) if p > q else (b, a)
-        if uses_onednn(thin.shape[2], thin.shape[1], wide.shape[2], thin, WORTH_ONEDNN_EACH):
-            each = wide.new_empty(r.count, thin.shape[2], wide.shape[2])
-            for one, t, w in zip(each, thin.mT.contiguous(), wide, strict=True):
-                one.copy_(times(t, w))
-        else:
-            each = thin.mT @ wide  # wide results are the quicker ones
-        found.append(each.mT if p > q else each)
+        if not uses_onednn(p, a.shape[1], q, a, WORTH_ONEDNN_EACH):
+            found.append(a.mT @ b)
+            continue
+        each = b.new_empty(r.count, p, q)
+        for one, rows, columns in zip(each, a.mT.contiguous(), b, strict=True):
+            one.copy_(times(rows, columns))
+        found.append(each)
     return torch.cat(found) if len(found) > 1 else found[0]
 
 

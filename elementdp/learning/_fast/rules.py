@@ -24,8 +24,8 @@ from elementdp.learning._fast.products import (
     merged,
     product,
     product_squares,
+    scaled_rows,
     trainable,
-    weighted,
     worth_keeping,
 )
 from elementdp.learning._fast.recurrent import RecurrentCell
@@ -53,7 +53,7 @@ def affine(weight: Tensor, bias: Tensor | None, inputs: Tensor, grads: Tensor, s
     def weigh(factors: Tensor, spoilt: bool) -> Gradients:
         rows = segments.spread(factors)
         places = rows if grads.shape[1] == 1 else rows.repeat_interleave(grads.shape[1])
-        left = weighted(clean(grads, rows, spoilt).flatten(0, 1), places)
+        left = scaled_rows(clean(grads, rows, spoilt).flatten(0, 1), places)
         right = clean(inputs, rows, spoilt).flatten(0, 1)
         found: Gradients = [(weight, product(left, right, segments.memory.keep))]
         return [*found, (bias, left.sum(0))] if bias is not None and trainable(bias) else found

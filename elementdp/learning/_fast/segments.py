@@ -66,7 +66,7 @@ class Segments:
     def sum(self, rows: Tensor) -> Tensor:
         """Sums over the rows of each group."""
         if len(self.stretches) == 1:
-            return torch.unflatten(rows, 0, (len(self), -1)).sum(1)
+            return torch.unflatten(rows, 0, (len(self), self.sizes[0])).sum(1)
         return segment_sums(rows, self.owner(rows.device), len(self))
 
     def spread(self, values: Tensor) -> Tensor:
