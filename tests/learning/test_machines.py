@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 import torch
 
 from elementdp.learning import unpack_parquet
@@ -73,16 +74,21 @@ def test_two_machines_go_on_after_a_process_died_and_end_as_one_does(tmp_path: P
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--nnodes", "2", "--nproc-per-node", "1"]
     torchrun += ["--rdzv-id", "test-7", "--rdzv-backend", "c10d", "--rdzv-endpoint", endpoint, "--max-restarts", "3"]
     script = [str(tmp_path / "train.py"), str(tmp_path)]
-    machines = [
-        subprocess.Popen([*torchrun, *script, str(tmp_path / "two.pt")], env=place, stderr=subprocess.PIPE, text=True)
-        for _ in range(2)
-    ]
+    # Into files: a process whose full pipe nobody reads would wait for ever.
+    logs = [tmp_path / f"{number}.log" for number in range(2)]
+    machines = []
+    for log in logs:
+        with log.open("w") as stderr:
+            machines.append(subprocess.Popen([*torchrun, *script, str(tmp_path / "two.pt")], env=place, stderr=stderr))
     try:
-        said = [machine.communicate(timeout=240)[1] for machine in machines]
+        for machine in machines:
+            machine.wait(240)
+    except subprocess.TimeoutExpired:
+        pytest.fail("\n".join(log.read_text() for log in logs))
     finally:
         for machine in machines:
             machine.kill()
-    assert [machine.returncode for machine in machines] == [0, 0], said
+    assert [machine.returncode for machine in machines] == [0, 0], [log.read_text() for log in logs]
     assert (tmp_path / "died").exists()
     subprocess.run([sys.executable, *script, str(tmp_path / "one.pt")], env=place, check=True)
     alone, together = (torch.load(tmp_path / f"{name}.pt") for name in ("one", "two"))
