@@ -1,5 +1,6 @@
 """Several processes training together: users are sharded, sums are added up, noise is added once."""
 
+import atexit
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -31,6 +32,7 @@ class Team:
             backend = "nccl" if device.type == "cuda" else "gloo"
             with _answers("before all of them had started"):
                 dist.init_process_group(backend, timeout=timedelta(seconds=max(timeout, 60.0)))
+            atexit.register(_part)
         together = dist.is_available() and dist.is_initialized()
         self.size = dist.get_world_size() if together else 1
         self.rank = dist.get_rank() if together else 0
@@ -73,6 +75,12 @@ class Team:
                 f"the processes of this run differ in {', '.join(other)}: give every process all users' data, in the "
                 "same order, and the same arguments. Each takes its share of the users by itself"
             )
+
+
+def _part() -> None:
+    """Leave the other processes before Python ends: torch's own threads may otherwise end the process by an abort."""
+    if dist.is_initialized():
+        dist.destroy_process_group()
 
 
 @contextmanager
