@@ -741,19 +741,15 @@ def test_bfloat16_passes_are_clipped_in_full_precision():
     assert_same(alone.gradients, expected, 0.1)
 
 
-def _overwritten(last):
-    torch.manual_seed(0)
-    model = nn.Sequential(nn.Linear(64, 64), nn.Tanh(), last, nn.Flatten(), nn.Linear(512, 4))
-    return model, torch.randn(64, 8, 64), torch.randint(4, (64,))
-
-
 @pytest.mark.parametrize("precision", [None, torch.bfloat16])
 @pytest.mark.parametrize(
-    "last", [Residual(64), nn.Sequential(nn.Linear(64, 64), nn.ReLU(inplace=True))], ids=["residual", "relu"]
+    "last", [lambda: [Residual(64)], lambda: [nn.Linear(64, 64), nn.ReLU(inplace=True)]], ids=["residual", "relu"]
 )
 def test_few_rows_of_a_layer_whose_output_is_overwritten_do_not_lose_it(last, precision):
     """Products of few rows and in half precision take another way than those that were compared at first."""
-    model, inputs, targets = _overwritten(last)
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(64, 64), nn.Tanh(), *last(), nn.Flatten(), nn.Linear(512, 4))
+    inputs, targets = torch.randn(64, 8, 64), torch.randint(4, (64,))
     clipper = GroupClipper(model, cross_entropy, 0.5, precision=precision)
     clipper.prepare(Batch.of(inputs, targets, (8,) * 8))
     assert clipper.method is Method.FAST

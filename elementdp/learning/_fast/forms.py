@@ -78,15 +78,15 @@ def affine_of(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         inner, outer = x.shape[-1], len(weight)
         known = x.dtype is weight.dtype is torch.float32 and x.device.type == "cpu" and x.dim() > 1
         if not known or torch.is_autocast_enabled("cpu"):
-            constants = weight, bias
+            used = weight, bias
         # Only with a gradient to pass back is the product of constants one whose use can be seen.
         elif x.requires_grad and not uses_onednn(x.numel() // max(1, inner), inner, outer, x):
-            constants = weight.detach(), None if bias is None else bias.detach()
+            used = weight.detach(), None if bias is None else bias.detach()
         else:
             return Affine.apply(x, weight, bias)  # type: ignore[no-untyped-call, no-any-return]
         if x.dim() < 3 or inner == 0:
-            return functional.linear(x, *constants)
-        return _unviewed(functional.linear(x.reshape(-1, inner), *constants), x)
+            return functional.linear(x, *used)
+        return _unviewed(functional.linear(x.reshape(-1, inner), *used), x)
 
 
 def affine_forward(layer: nn.Linear) -> Callable[[Tensor], Tensor]:
